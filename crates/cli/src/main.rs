@@ -1,0 +1,3 @@
+//! The program `ralphloop`.
+#![forbid(unsafe_code)]
+fn main() {}

@@ -1,0 +1,223 @@
+//! What was observed of an attempt: how the agent ended, what it claimed, what the tree and the checks say.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::TreeId;
+use crate::units::{Timestamp, Usd};
+
+/// What the agent says of its work. A claim, never proof.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "claim", rename_all = "snake_case")]
+pub enum Claim {
+    /// The story is complete.
+    Complete,
+    /// It failed, and may be tried again.
+    Failed {
+        /// Why, in the agent's words; may be empty.
+        reason: String,
+    },
+    /// It cannot be done without a person.
+    Blocked {
+        /// Why, in the agent's words.
+        reason: String,
+    },
+    /// Nothing in the final message is a signal.
+    None {
+        /// Something that looks like a signal but is none: quoted, fenced, inside a sentence, another story's id.
+        near_miss: Option<String>,
+    },
+}
+
+/// Tokens and money of one call of an agent. `None` is unknown, not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read, cached ones included.
+    pub input_tokens: Option<u64>,
+    /// Tokens written.
+    pub output_tokens: Option<u64>,
+    /// What the client says it cost.
+    pub cost: Option<Usd>,
+}
+
+impl Usage {
+    /// The sum; unknown only if both are.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+            match (a, b) {
+                (None, None) => None,
+                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+            }
+        }
+        Self {
+            input_tokens: sum(self.input_tokens, other.input_tokens),
+            output_tokens: sum(self.output_tokens, other.output_tokens),
+            cost: sum(self.cost.map(|c| c.0), other.cost.map(|c| c.0)).map(Usd),
+        }
+    }
+}
+
+/// How one call of an agent ended. A closed list: the variant alone decides who pays and what happens next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "end", rename_all = "snake_case")]
+pub enum AgentEnd {
+    /// It ended by itself, without an error, with a final message.
+    Finished,
+    /// It ended by itself without a final message.
+    NoFinalMessage,
+    /// It ended by itself without a single byte on either stream that says anything.
+    NoOutput,
+    /// The client reported an error that no other variant names.
+    Error {
+        /// The client's words.
+        message: String,
+    },
+    /// It exited with a failure, or died by a signal, without saying why.
+    Crashed {
+        /// `exit code 3`, `signal 11`.
+        status: String,
+        /// The tail of what it wrote to stderr.
+        message: String,
+    },
+    /// Ended by us: no byte came within the time to the first one.
+    NeverSpoke {
+        /// The limit that was reached.
+        after: Duration,
+    },
+    /// Ended by us: no byte came for so long.
+    Silent {
+        /// The limit that was reached.
+        after: Duration,
+        /// The last thing it wrote.
+        last_output: String,
+    },
+    /// Ended by us: the attempt's time was up.
+    TimedOut {
+        /// The limit that was reached.
+        after: Duration,
+    },
+    /// Ended by us: it made the same call with the same result over and over.
+    Looped {
+        /// The call.
+        call: String,
+        /// How often.
+        times: u32,
+    },
+    /// It was refused what it needs by its own permission settings, and did not change anything.
+    PermissionDenied {
+        /// The tools that were refused.
+        tools: Vec<String>,
+    },
+    /// The prompt does not fit the model's context.
+    PromptTooLong {
+        /// The client's words.
+        message: String,
+    },
+    /// Usage or rate limit of the account. Not the story's fault.
+    Limit {
+        /// When it is said to end.
+        resets_at: Option<Timestamp>,
+        /// The client's words.
+        message: String,
+    },
+    /// The provider is overloaded or failing (5xx). Not the story's fault.
+    Overloaded {
+        /// The client's words.
+        message: String,
+    },
+    /// The network failed. Not the story's fault.
+    Network {
+        /// The client's words.
+        message: String,
+    },
+    /// Not signed in, or the sign-in expired. A person is needed.
+    SignIn {
+        /// The client's words.
+        message: String,
+        /// The command that signs in, if the client has one.
+        remedy: Option<String>,
+    },
+    /// No credit. A person is needed.
+    NoCredit {
+        /// The client's words.
+        message: String,
+    },
+    /// The model is unknown or not allowed. A person is needed.
+    ModelUnknown {
+        /// The client's words.
+        message: String,
+    },
+    /// The program could not be started, or refused to (nesting, root, a bad flag). A person is needed.
+    CannotStart {
+        /// What happened, with the program's path.
+        message: String,
+    },
+    /// Ended by us because the run is stopping.
+    Stopped,
+    /// Our own fault: the transcript could not be written, a task panicked.
+    Internal {
+        /// What happened.
+        message: String,
+    },
+}
+
+/// What one call of an agent came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentReport {
+    /// How it ended.
+    pub end: AgentEnd,
+    /// What it claimed in its final message.
+    pub claim: Claim,
+    /// The last lines of its final message, bounded; for people and the next prompt.
+    pub last_words: String,
+    /// What it used.
+    pub usage: Usage,
+    /// How long it ran.
+    pub took: Duration,
+    /// Sentences it wants carried into later prompts.
+    pub learnings: Vec<String>,
+}
+
+/// The tree that an agent left, against the checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeReport {
+    /// Its content now.
+    pub tree: TreeId,
+    /// How many files of the work differ from the checkpoint; the spec's own files do not count.
+    pub files_changed: u32,
+    /// The story had open boxes at the checkpoint.
+    pub had_open_boxes: bool,
+    /// All its boxes are ticked now.
+    pub all_boxes_ticked: bool,
+    /// What was put right or is worth saying: the branch switched back, boxes of other stories unticked …
+    pub notes: Vec<String>,
+}
+
+/// How one gate or check ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "result", rename_all = "snake_case")]
+pub enum CheckResult {
+    /// It passed.
+    Passed,
+    /// It ran and failed.
+    Failed {
+        /// `exit code 1`, `timed out after 10m`, `no file matches dist/*.js`.
+        why: String,
+        /// Head and tail of its output, bounded.
+        output: String,
+    },
+    /// It could not run at all: the command is missing, not executable.
+    CouldNotRun {
+        /// What happened.
+        why: String,
+    },
+}
+
+impl CheckResult {
+    /// It passed.
+    pub fn passed(&self) -> bool {
+        matches!(self, Self::Passed)
+    }
+}

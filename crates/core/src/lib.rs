@@ -1,0 +1,10 @@
+//! The decisions of ralphloop, pure: no clock, no input or output, no threads, no randomness.
+//!
+//! A run is a fold of [`event::Event`]s; [`run::Run::step`] is the only mutation and answers with
+//! [`effect::Effect`]s for the engine to carry out.
+#![forbid(unsafe_code)]
+
+pub mod evidence;
+pub mod ids;
+pub mod plan;
+pub mod units;

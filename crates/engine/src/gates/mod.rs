@@ -1,0 +1,1 @@
+//! Quality gates and story checks: found, run, cached by tree, compared with a baseline.

@@ -1,0 +1,1 @@
+//! The repository: looked at before a run, checkpointed, put back exactly, landed in.

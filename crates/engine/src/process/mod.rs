@@ -1,0 +1,1 @@
+//! The one way to start a program: bounded in time and output, owned until it is confirmed gone.

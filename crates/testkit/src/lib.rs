@@ -1,0 +1,2 @@
+//! What the tests of ralphloop share.
+#![forbid(unsafe_code)]
