@@ -213,6 +213,8 @@ pub enum CheckResult {
         /// What happened.
         why: String,
     },
+    /// Ended by us because the run is stopping. Says nothing.
+    Stopped,
 }
 
 impl CheckResult {

@@ -4,7 +4,18 @@
 //! [`effect::Effect`]s for the engine to carry out.
 #![forbid(unsafe_code)]
 
+pub mod effect;
+pub mod event;
 pub mod evidence;
+pub mod fingerprint;
+pub mod graph;
 pub mod ids;
+pub mod outcome;
 pub mod plan;
+pub mod policy;
+pub mod run;
+pub mod signal;
+#[cfg(test)]
+mod testing;
 pub mod units;
+pub mod verdict;

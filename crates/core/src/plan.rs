@@ -14,14 +14,48 @@ pub enum Scheme {
     OpenSpec,
     /// A `prd.json` in any of its dialects.
     Prd,
+    /// A Markdown file with boxes (`PRD.md`, `TODO.md`).
+    Markdown,
+    /// A plan in `fix_plan.md` or `IMPLEMENTATION_PLAN.md`.
+    FixPlan,
+    /// A feature of Spec Kit, `specs/<id>/tasks.md`.
+    SpecKit,
+    /// A spec of Kiro, `.kiro/specs/<id>/tasks.md`.
+    Kiro,
+    /// A list of issues as `gh issue list --json` writes it.
+    GitHub,
+    /// Issues of Beads, `.beads/issues.jsonl`.
+    Beads,
+    /// A YAML list of tasks.
+    Yaml,
 }
 
 impl Scheme {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: &[Self] = &[
+        Self::OpenSpec,
+        Self::Prd,
+        Self::Markdown,
+        Self::FixPlan,
+        Self::SpecKit,
+        Self::Kiro,
+        Self::GitHub,
+        Self::Beads,
+        Self::Yaml,
+    ];
+
     /// As written before the colon.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenSpec => "openspec",
             Self::Prd => "prd",
+            Self::Markdown => "markdown",
+            Self::FixPlan => "fixplan",
+            Self::SpecKit => "speckit",
+            Self::Kiro => "kiro",
+            Self::GitHub => "github",
+            Self::Beads => "beads",
+            Self::Yaml => "yaml",
         }
     }
 }

@@ -1,0 +1,135 @@
+//! What the engine must do. It answers each with facts; every effect may be asked for twice.
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::{CheckRef, CheckStage};
+use crate::ids::{AttemptId, CallNumber};
+use crate::outcome::Outcome;
+use crate::units::Timestamp;
+
+/// What the agent is told besides the story itself.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Brief {
+    /// What the last attempt of this run came to; nothing after an abnormal end.
+    pub previous: Vec<Failure>,
+    /// This call repairs: the attempt's work is in the tree, and this is what fails.
+    pub repair: Vec<Failure>,
+    /// The last words of an attempt that ended without a signal. Nobody answers questions.
+    pub last_words: Option<String>,
+    /// Sentences of the user for this prompt.
+    pub guidance: Vec<String>,
+    /// Sentences that earlier attempts left.
+    pub learnings: Vec<String>,
+    /// The last prompt was too long for the model: leave out what can be left out.
+    pub shorter: bool,
+}
+
+/// One reason why something failed, with its output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What and why, in one line.
+    pub reason: String,
+    /// The output that shows it, bounded; may be empty.
+    pub output: String,
+    /// It failed in the same way before the attempt began.
+    pub at_baseline: bool,
+}
+
+impl Failure {
+    /// A failure that has no output.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), output: String::new(), at_baseline: false }
+    }
+}
+
+/// What is known of how a landed story was proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ground {
+    /// Gates or checks passed.
+    Verified,
+    /// There was nothing to verify it with.
+    Unverified,
+    /// Checks passed and all boxes are ticked, but the agent gave no signal.
+    NoSignal,
+    /// Nothing changed, and a check that failed at the baseline passes now, or the story needs no change.
+    NoChange,
+}
+
+/// What the engine must do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Effect {
+    /// Look at the spec: [`crate::event::Fact::PlanChecked`].
+    CheckPlan,
+    /// Note that the attempt begins: [`crate::event::Fact::AttemptStarted`].
+    Begin {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Run a gate or check: [`crate::event::Fact::CheckFinished`].
+    RunCheck {
+        /// The attempt.
+        attempt: AttemptId,
+        /// On which tree.
+        stage: CheckStage,
+        /// Which.
+        check: CheckRef,
+        /// Run it even if its result on this tree is known.
+        fresh: bool,
+    },
+    /// Record what the lane can be put back to: [`crate::event::Fact::CheckpointTaken`] or `CheckpointFailed`.
+    Checkpoint {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Start the agent: `AgentStarted`, later `AgentEnded`.
+    StartAgent {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which call.
+        call: CallNumber,
+        /// What it is told.
+        brief: Box<Brief>,
+    },
+    /// Look at the tree that the agent left: `TreeInspected` or `RepositoryBroken`.
+    Inspect {
+        /// The attempt.
+        attempt: AttemptId,
+        /// After which call.
+        call: CallNumber,
+    },
+    /// End what runs for the attempt; a commit gets a moment, since it is proven. What was running answers as usual.
+    StopWork {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Make the story's commit, unless it is there: `Landed`, `LandingRefused` or `LandingFailed`.
+    Land {
+        /// The attempt.
+        attempt: AttemptId,
+        /// How it was proven.
+        ground: Ground,
+    },
+    /// Keep the attempt's work under a ref and put the lane back: `Reverted` or `RevertFailed`.
+    Revert {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, in one line.
+        reason: String,
+    },
+    /// Finish a landing whose commit is on the branch: `Settled`.
+    Settle {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// Wait: `Woke`.
+    Sleep {
+        /// Until then.
+        until: Timestamp,
+    },
+    /// End the run: `RunEnded`.
+    Finish {
+        /// How.
+        outcome: Outcome,
+    },
+}

@@ -1,0 +1,299 @@
+//! Facts, in the order in which they became known. The journal stores them, a run is their fold.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{AgentReport, CheckResult, TreeReport};
+use crate::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+use crate::policy::Policy;
+use crate::units::Timestamp;
+
+/// One fact and the time at which it became known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub fact: Fact,
+}
+
+/// A check of an attempt: one of the run's gates or of the story's own, by position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckRef {
+    /// A gate of [`Policy::gates`].
+    Gate(usize),
+    /// A check of the story.
+    Story(usize),
+}
+
+/// On which tree a check runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckStage {
+    /// On the base, before the attempt changes anything.
+    Baseline,
+    /// On what that call of the agent left.
+    Call(CallNumber),
+}
+
+/// Who asked the run to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopCause {
+    /// A hang-up of the terminal.
+    Hup,
+    /// Ctrl-C.
+    Int,
+    /// A request to terminate.
+    Term,
+    /// `ralphloop stop`.
+    Request,
+}
+
+/// How soon a stop takes effect. A stop is only ever made sooner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopLevel {
+    /// No further attempt begins.
+    AfterAttempt,
+    /// What runs is ended and put back.
+    Now,
+}
+
+/// What became of the spec since it was last read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum PlanChange {
+    /// Nothing.
+    Same,
+    /// A person changed it.
+    Changed {
+        /// As it reads now.
+        plan: Box<Plan>,
+    },
+    /// It can no longer be read.
+    Unreadable {
+        /// What is wrong, where, and what to do.
+        message: String,
+    },
+}
+
+/// The kinds of facts. A fact about an attempt carries its id; one of an attempt that is over changes nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fact {
+    /// The first fact of every journal.
+    RunStarted {
+        /// The run.
+        run: RunId,
+        /// What is to be done; pinned.
+        plan: Box<Plan>,
+        /// How.
+        policy: Box<Policy>,
+        /// The branch on which stories land, its full ref name.
+        branch: String,
+        /// Where the branch stood.
+        base: CommitId,
+        /// The agent and its model, as they are shown.
+        agent: String,
+    },
+    /// A new process took the run up: after a stop, or after the old one died.
+    Restarted {
+        /// How, from now on.
+        policy: Box<Policy>,
+        /// Stories whose commit stands on the branch.
+        landed: Vec<(StoryId, CommitId)>,
+        /// What became of the spec.
+        spec: PlanChange,
+        /// The agent and its model, as they are shown.
+        agent: String,
+    },
+    /// The spec was looked at between stories.
+    PlanChecked {
+        /// What became of it.
+        spec: PlanChange,
+    },
+    /// A story was chosen, and an attempt begins.
+    AttemptStarted {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// A gate or check begins.
+    CheckStarted {
+        /// The attempt.
+        attempt: AttemptId,
+        /// On which tree.
+        stage: CheckStage,
+        /// Which.
+        check: CheckRef,
+    },
+    /// A gate or check ended.
+    CheckFinished {
+        /// The attempt.
+        attempt: AttemptId,
+        /// On which tree.
+        stage: CheckStage,
+        /// Which.
+        check: CheckRef,
+        /// How.
+        result: CheckResult,
+        /// It was not run: the same tree has been seen before.
+        cached: bool,
+        /// How long it took, or had taken.
+        took: Duration,
+    },
+    /// The lane can be put back to here.
+    CheckpointTaken {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What is not in it: huge files, ignored folders.
+        notes: Vec<String>,
+    },
+    /// There is no checkpoint, so no agent starts.
+    CheckpointFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The agent runs.
+    AgentStarted {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which call.
+        call: CallNumber,
+    },
+    /// The agent is gone, and with it all that it started.
+    AgentEnded {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which call.
+        call: CallNumber,
+        /// What it came to.
+        report: Box<AgentReport>,
+    },
+    /// The tree that the agent left was looked at.
+    TreeInspected {
+        /// The attempt.
+        attempt: AttemptId,
+        /// After which call.
+        call: CallNumber,
+        /// What was found.
+        report: TreeReport,
+    },
+    /// The repository is no longer what it was: nothing may be touched.
+    RepositoryBroken {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What is missing or moved, and what to do.
+        why: String,
+    },
+    /// The story's commit is on the branch.
+    Landed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// The commit.
+        commit: CommitId,
+        /// What is worth saying: files held back, boxes put right.
+        notes: Vec<String>,
+    },
+    /// The repository refused the commit: a hook, or a file that may not go in.
+    LandingRefused {
+        /// The attempt.
+        attempt: AttemptId,
+        /// By what.
+        by: String,
+        /// Its output.
+        output: String,
+    },
+    /// The commit could not be made for a reason that is not the story's.
+    LandingFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The lane is as it was at the checkpoint.
+    Reverted {
+        /// The attempt.
+        attempt: AttemptId,
+        /// The ref under which the attempt's work was kept, if there was any.
+        kept: Option<String>,
+        /// What is worth saying.
+        notes: Vec<String>,
+    },
+    /// The lane could not be put back. Nothing starts on it.
+    RevertFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which path, why, and what to do.
+        why: String,
+    },
+    /// What was left of a landing after a crash is done: the spec is marked, the checkpoint gone.
+    Settled {
+        /// The attempt.
+        attempt: AttemptId,
+    },
+    /// The wait is over.
+    Woke,
+    /// Somebody wants the run to stop.
+    StopRequested {
+        /// Who.
+        cause: StopCause,
+        /// How soon.
+        level: StopLevel,
+    },
+    /// Somebody wants the run to pause after the attempt.
+    PauseRequested,
+    /// A sentence for the next prompt.
+    GuidanceAdded {
+        /// The sentence.
+        text: String,
+    },
+    /// A sentence for all later prompts.
+    LearningAdded {
+        /// The sentence.
+        text: String,
+    },
+    /// The last fact, unless the run is taken up again.
+    RunEnded {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+impl Fact {
+    /// The attempt that the fact is about.
+    pub fn attempt(&self) -> Option<&AttemptId> {
+        match self {
+            Self::AttemptStarted { attempt }
+            | Self::CheckStarted { attempt, .. }
+            | Self::CheckFinished { attempt, .. }
+            | Self::CheckpointTaken { attempt, .. }
+            | Self::CheckpointFailed { attempt, .. }
+            | Self::AgentStarted { attempt, .. }
+            | Self::AgentEnded { attempt, .. }
+            | Self::TreeInspected { attempt, .. }
+            | Self::RepositoryBroken { attempt, .. }
+            | Self::Landed { attempt, .. }
+            | Self::LandingRefused { attempt, .. }
+            | Self::LandingFailed { attempt, .. }
+            | Self::Reverted { attempt, .. }
+            | Self::RevertFailed { attempt, .. }
+            | Self::Settled { attempt } => Some(attempt),
+            Self::RunStarted { .. }
+            | Self::Restarted { .. }
+            | Self::PlanChecked { .. }
+            | Self::Woke
+            | Self::StopRequested { .. }
+            | Self::PauseRequested
+            | Self::GuidanceAdded { .. }
+            | Self::LearningAdded { .. }
+            | Self::RunEnded { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which story comes when: dependencies, order, and stages for display.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::ids::StoryId;
+use crate::plan::{Plan, Story, StoryKind, WorkState};
+
+/// The complexity of a story that states none: the middle.
+const MIDDLE_COMPLEXITY: u8 = 3;
+
+/// Which of two stories is taken first: by priority (none is last), then complexity; equal ones keep their file order.
+pub fn rank(a: &Story, b: &Story) -> Ordering {
+    let priority = |s: &Story| s.priority.map_or(f64::INFINITY, |p| p.0);
+    priority(a)
+        .total_cmp(&priority(b))
+        .then_with(|| a.complexity.unwrap_or(MIDDLE_COMPLEXITY).cmp(&b.complexity.unwrap_or(MIDDLE_COMPLEXITY)))
+}
+
+/// The stories in the order in which they are taken if nothing depended on anything.
+pub fn in_rank(plan: &Plan) -> Vec<&Story> {
+    let mut stories: Vec<&Story> = plan.stories.iter().collect();
+    stories.sort_by(|a, b| rank(a, b));
+    stories
+}
+
+/// Whether the work still wants this story done.
+pub fn wanted(story: &Story) -> bool {
+    story.kind == StoryKind::Story
+        && !story.optional
+        && matches!(story.state, WorkState::Todo | WorkState::Doing | WorkState::Other)
+}
+
+/// The wanted stories in stages: each holds those whose wanted dependencies all stand in earlier ones, in rank order.
+/// Stories on a cycle are in no stage; [`cycle`] names them.
+pub fn stages(plan: &Plan) -> Vec<Vec<StoryId>> {
+    let wanted_ids: BTreeSet<&StoryId> = plan.stories.iter().filter(|s| wanted(s)).map(|s| &s.id).collect();
+    let mut placed: BTreeSet<&StoryId> = BTreeSet::new();
+    let mut stages = Vec::new();
+    loop {
+        let stage: Vec<&Story> = in_rank(plan)
+            .into_iter()
+            .filter(|s| wanted_ids.contains(&s.id) && !placed.contains(&s.id))
+            .filter(|s| s.deps.iter().all(|d| !wanted_ids.contains(d) || placed.contains(d)))
+            .collect();
+        if stage.is_empty() {
+            return stages;
+        }
+        placed.extend(stage.iter().map(|s| &s.id));
+        stages.push(stage.into_iter().map(|s| s.id.clone()).collect());
+    }
+}
+
+/// A dependency cycle among unfinished stories, in the order in which each depends on the next, the first repeated at
+/// the end.
+pub fn cycle(stories: &[Story]) -> Option<Vec<StoryId>> {
+    let open: BTreeMap<&StoryId, &Story> =
+        stories.iter().filter(|s| s.state != WorkState::Done).map(|s| (&s.id, s)).collect();
+    let mut finished: BTreeSet<&StoryId> = BTreeSet::new();
+    for start in stories {
+        // Depth-first along dependencies; `path` holds the way from `start`, with the next dependency of each to look at.
+        let mut path: Vec<(&StoryId, usize)> = vec![(&start.id, 0)];
+        while let Some((id, next)) = path.last_mut() {
+            let id = *id;
+            let dep = open.get(id).filter(|_| !finished.contains(id)).and_then(|s| s.deps.get(*next));
+            *next += 1;
+            match dep {
+                None => {
+                    finished.insert(id);
+                    path.pop();
+                }
+                Some(dep) => {
+                    if let Some(at) = path.iter().position(|(on_path, _)| *on_path == dep) {
+                        let mut found: Vec<StoryId> = path[at..].iter().map(|(id, _)| (*id).clone()).collect();
+                        found.push(dep.clone());
+                        return Some(found);
+                    }
+                    path.push((dep, 0));
+                }
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{plan, story};
+
+    fn ids(stage: &[StoryId]) -> Vec<&str> {
+        stage.iter().map(StoryId::as_str).collect()
+    }
+
+    #[test]
+    fn stages_follow_dependencies_and_rank() {
+        let plan = plan(vec![
+            story("c").after(&["a"]),
+            story("a").priority(2.0),
+            story("b").priority(1.0),
+            story("done").done(),
+            story("d").after(&["done", "c"]),
+        ]);
+        let stages = stages(&plan);
+        assert_eq!(stages.iter().map(|s| ids(s)).collect::<Vec<_>>(), [vec!["b", "a"], vec!["c"], vec!["d"]]);
+    }
+
+    #[test]
+    fn a_cycle_is_spelled_out() {
+        let plan = plan(vec![
+            story("a").done(),
+            story("b").after(&["a", "d"]),
+            story("c").after(&["b"]),
+            story("d").after(&["c"]),
+        ]);
+        assert_eq!(ids(&cycle(&plan.stories).unwrap()), ["b", "d", "c", "b"]);
+        assert_eq!(stages(&plan), Vec::<Vec<StoryId>>::new());
+    }
+
+    #[test]
+    fn a_cycle_among_finished_stories_is_none() {
+        let plan =
+            plan(vec![story("a").after(&["b"]).done(), story("b").after(&["a"]).done(), story("c").after(&["a"])]);
+        assert_eq!(cycle(&plan.stories), None);
+    }
+}

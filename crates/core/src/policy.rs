@@ -1,0 +1,82 @@
+//! What the user decided about a run: limits, retries, what happens when a story is exhausted.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::StoryId;
+use crate::units::Usd;
+
+/// What happens when a story has used up its attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnExhausted {
+    /// The run ends.
+    Stop,
+    /// Other stories go on; those that depend on it are blocked.
+    Skip,
+    /// The run pauses for a person.
+    Pause,
+}
+
+/// A project-wide command that must pass before a story lands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Gate {
+    /// How it is shown.
+    pub name: String,
+    /// The command, for `sh -c`, as it was when the run started.
+    pub command: String,
+}
+
+/// Bounds on a whole run. `None` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Spawns of an agent.
+    pub iterations: Option<u32>,
+    /// Time since the run began, waits included, time between a stop and a resume not.
+    pub duration: Option<Duration>,
+    /// Money, as the agents report it.
+    pub cost: Option<Usd>,
+    /// Tokens read and written.
+    pub tokens: Option<u64>,
+}
+
+/// Everything that the core's decisions depend on besides the plan. Kept in the journal, so that a replay decides the
+/// same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Policy {
+    /// Attempts of a story after the first.
+    pub max_retries: u32,
+    /// Repairs in place, per attempt.
+    pub max_repairs: u32,
+    /// What happens when a story is exhausted.
+    pub on_exhausted: OnExhausted,
+    /// A story that nothing can verify is not run.
+    pub require_verify: bool,
+    /// The gates, in the given order; the fastest known runs first.
+    pub gates: Vec<Gate>,
+    /// Bounds on the run.
+    pub budget: Budget,
+    /// The longest wait for a provider's limit; one that would be longer pauses the run.
+    pub limit_wait: Duration,
+    /// Tries in a row that fail by overload or network before the run pauses.
+    pub provider_retries: u32,
+    /// Only these stories; empty is all that the work wants.
+    pub only: Vec<StoryId>,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_retries: 3,
+            max_repairs: 2,
+            on_exhausted: OnExhausted::Stop,
+            require_verify: false,
+            gates: Vec::new(),
+            budget: Budget::default(),
+            limit_wait: Duration::from_hours(6),
+            provider_retries: 4,
+            only: Vec::new(),
+        }
+    }
+}

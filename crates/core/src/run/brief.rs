@@ -1,0 +1,47 @@
+//! What the next prompt says beyond the story.
+
+use super::Run;
+use crate::effect::{Brief, Failure};
+use crate::ids::StoryId;
+use crate::verdict::{AttemptFailure, Tell, reasons};
+
+impl Run {
+    /// The brief of a fresh attempt. The guidance is used up by it unless the attempt comes to nothing.
+    pub(super) fn first_brief(&mut self, story: &StoryId) -> Brief {
+        let mut brief = self.common_brief();
+        let Some(record) = self.stories.get(story) else { return brief };
+        match &record.tell {
+            Tell::Nothing => {}
+            Tell::Reason => brief.previous = record.failure.clone().map(Failure::new).into_iter().collect(),
+            Tell::Failures(failures) => brief.previous.clone_from(failures),
+            Tell::LastWords(words) => {
+                brief.previous = record.failure.clone().map(Failure::new).into_iter().collect();
+                brief.last_words = Some(words.clone());
+            }
+            Tell::Shorten => brief.shorter = true,
+        }
+        brief
+    }
+
+    /// The brief of a repair. The guidance is used up by it.
+    pub(super) fn repair_brief(&mut self, failures: Vec<Failure>) -> Brief {
+        Brief { repair: failures, ..self.common_brief() }
+    }
+
+    fn common_brief(&mut self) -> Brief {
+        let guidance = std::mem::take(&mut self.guidance);
+        self.carried.extend(guidance.iter().cloned());
+        Brief { guidance, learnings: self.learnings.clone(), ..Brief::default() }
+    }
+
+    /// The attempt came to nothing, so that its prompt's guidance holds for the next.
+    pub(super) fn take_guidance_back(&mut self) {
+        self.guidance.splice(0..0, std::mem::take(&mut self.carried));
+    }
+}
+
+/// The reason of an attempt whose checks fail and cannot be repaired any more.
+pub(super) fn failure_of_checks(failures: Vec<Failure>) -> AttemptFailure {
+    let reason = reasons(&failures);
+    AttemptFailure { reason, tell: Tell::Failures(failures) }
+}

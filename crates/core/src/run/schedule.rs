@@ -1,0 +1,199 @@
+//! Which story is next, which can never start, and how the run ends when none is left.
+
+use std::collections::BTreeMap;
+
+use super::attempt::Attempt;
+use super::story::{StoryRecord, StoryState};
+use super::{Activity, Run};
+use crate::effect::Effect;
+use crate::graph::{cycle, in_rank, wanted};
+use crate::ids::{AttemptId, StoryId};
+use crate::outcome::Outcome;
+use crate::plan::{Plan, Story, StoryKind, WorkState};
+
+impl Run {
+    /// A record for every story of the plan that has none yet, or that was taken out and is back.
+    pub(super) fn enrol_stories(&mut self) {
+        for story in &self.plan.stories {
+            let named = self.policy.only.contains(&story.id);
+            let selected = if self.policy.only.is_empty() { wanted(story) } else { named };
+            match self.stories.get_mut(&story.id) {
+                None => {
+                    self.stories.insert(story.id.clone(), StoryRecord::first(story, selected));
+                }
+                Some(record) if record.taken_out => {
+                    record.taken_out = false;
+                    record.selected = selected;
+                    if record.state == StoryState::Skipped {
+                        let first = StoryRecord::first(story, selected);
+                        record.state = first.state;
+                        record.reason = first.reason;
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// A person's edits win, but for the commands of known stories: those are the ones read when the run started.
+    pub(super) fn adopt_edits(&mut self, edited: &Plan) {
+        let pinned: BTreeMap<StoryId, _> = self.plan.stories.iter().map(|s| (s.id.clone(), s.checks.clone())).collect();
+        let mut plan = edited.clone();
+        for story in &mut plan.stories {
+            if let Some(checks) = pinned.get(&story.id) {
+                story.checks.clone_from(checks);
+            }
+        }
+        self.adopt(plan);
+    }
+
+    /// The plan as it reads now: new stories come in, those that were ticked or taken out meanwhile are not begun.
+    pub(super) fn adopt(&mut self, plan: Plan) {
+        self.plan = plan;
+        self.enrol_stories();
+        for (id, record) in &mut self.stories {
+            record.unblock();
+            let open = !record.state.passed() && record.state != StoryState::Running;
+            match self.plan.stories.iter().find(|s| s.id == *id) {
+                Some(story) if open && story.state == WorkState::Done => {
+                    record.state = StoryState::DoneBefore;
+                    record.reason = None;
+                }
+                None if open => {
+                    record.selected = false;
+                    record.taken_out = true;
+                    if record.state == StoryState::Pending {
+                        record.state = StoryState::Skipped;
+                        record.reason = Some("it was taken out of the spec".to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Chooses the next story and begins an attempt, or ends the run.
+    pub(super) fn select(&mut self) -> Vec<Effect> {
+        if let Some(outcome) = self.asked_to_end() {
+            return self.finish(outcome);
+        }
+        self.skip_what_cannot_be_verified();
+        self.block_dependants();
+        let Some(story) = self.next_story() else {
+            self.block_what_waits_for_itself();
+            let outcome = self.final_outcome();
+            return self.finish(outcome);
+        };
+        if let Some(outcome) = self.bound_reached() {
+            return self.finish(outcome);
+        }
+        let Some(record) = self.stories.get_mut(&story) else { return Vec::new() };
+        record.attempts += 1;
+        record.state = StoryState::Running;
+        let attempt = AttemptId { story, number: record.attempts };
+        self.activity = Activity::Attempt(Box::new(Attempt::new(attempt.clone())));
+        vec![Effect::Begin { attempt }]
+    }
+
+    fn next_story(&self) -> Option<StoryId> {
+        in_rank(&self.plan)
+            .into_iter()
+            .find(|story| {
+                self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending)
+                    && story.deps.iter().all(|dep| self.stories.get(dep).is_none_or(|d| d.state.passed()))
+            })
+            .map(|story| story.id.clone())
+    }
+
+    /// With `require_verify`, a story that no gate and no check can prove is not run.
+    fn skip_what_cannot_be_verified(&mut self) {
+        if !self.policy.require_verify || !self.policy.gates.is_empty() {
+            return;
+        }
+        for story in self.plan.stories.iter().filter(|s| s.checks.is_empty()) {
+            if let Some(record) = self.stories.get_mut(&story.id)
+                && record.selected
+                && record.state == StoryState::Pending
+            {
+                record.state = StoryState::Skipped;
+                record.reason = Some("no gate and no check can verify it, and --require-verify is set".to_owned());
+            }
+        }
+    }
+
+    /// A pending story that waits for something which will not land in this run is blocked, and so are those that
+    /// wait for it.
+    fn block_dependants(&mut self) {
+        self.stories.values_mut().for_each(StoryRecord::unblock);
+        loop {
+            let hopeless = |dep: &StoryId| {
+                self.stories.get(dep).is_some_and(|d| match d.state {
+                    StoryState::Failed | StoryState::Blocked | StoryState::Skipped => true,
+                    StoryState::Pending => !d.selected,
+                    StoryState::Running | StoryState::Landed { .. } | StoryState::DoneBefore => false,
+                })
+            };
+            let blocked = self.plan.stories.iter().find_map(|story| {
+                let record = self.stories.get(&story.id)?;
+                if !record.selected || record.state != StoryState::Pending {
+                    return None;
+                }
+                story.deps.iter().find(|dep| hopeless(dep)).map(|dep| (story.id.clone(), dep.clone()))
+            });
+            let Some((story, dep)) = blocked else { return };
+            let known = self.stories.get(&dep).is_some_and(|d| !d.taken_out);
+            let why = if known { "has not landed" } else { "is not in the spec" };
+            if let Some(record) = self.stories.get_mut(&story) {
+                let reason = format!("it depends on {dep}, which {why}");
+                record.block(dep, reason);
+            }
+        }
+    }
+
+    /// What is pending although nothing can start waits for itself: a person's edit made a cycle.
+    fn block_what_waits_for_itself(&mut self) {
+        let way = cycle(&self.plan.stories)
+            .map_or(String::new(), |way| way.iter().map(StoryId::as_str).collect::<Vec<_>>().join(" → "));
+        for story in &self.plan.stories {
+            if let Some(record) = self.stories.get_mut(&story.id)
+                && record.selected
+                && record.state == StoryState::Pending
+                && let Some(dep) = story.deps.first()
+            {
+                record.block(dep.clone(), format!("it waits for itself, or for a story that does: {way}"));
+            }
+        }
+    }
+
+    /// How the run ends when no story can be started.
+    fn final_outcome(&self) -> Outcome {
+        let selected = || self.stories.iter().filter(|(_, r)| r.selected);
+        if selected().all(|(_, r)| r.state.passed()) && self.stories.values().any(|r| r.state.passed()) {
+            return Outcome::Complete;
+        }
+        let only_skipped = selected().all(|(_, r)| r.state == StoryState::Skipped);
+        if selected().any(|(_, r)| !r.state.passed()) && (self.calls > 0 || !only_skipped) {
+            return Outcome::Failed;
+        }
+        if let Some(reason) = selected().find_map(|(_, r)| r.reason.clone()) {
+            return Outcome::NothingToDo { reason };
+        }
+        Outcome::NothingToDo { reason: "no story of the work is open".to_owned() }
+    }
+}
+
+impl StoryRecord {
+    /// Of a story that the run sees for the first time.
+    pub(super) fn first(story: &Story, selected: bool) -> Self {
+        let (state, reason) = match story.state {
+            WorkState::Done => (StoryState::DoneBefore, None),
+            _ if selected => (StoryState::Pending, None),
+            WorkState::Blocked => (StoryState::Blocked, Some("the spec says that it is blocked".to_owned())),
+            WorkState::Skipped => (StoryState::Skipped, Some("the spec says that it is not to be done".to_owned())),
+            _ if story.kind == StoryKind::Epic => (StoryState::Skipped, Some("it only groups others".to_owned())),
+            _ if story.optional => (StoryState::Skipped, Some("it is optional".to_owned())),
+            _ => (StoryState::Pending, Some("it was not selected".to_owned())),
+        };
+        Self::new(state, selected, reason)
+    }
+}

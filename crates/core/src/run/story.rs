@@ -1,0 +1,114 @@
+//! What a run knows of each story.
+
+use std::time::Duration;
+
+use crate::effect::Ground;
+use crate::evidence::Usage;
+use crate::fingerprint::Fingerprint;
+use crate::ids::{CommitId, StoryId};
+use crate::verdict::Tell;
+
+/// How far a story is in this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoryState {
+    /// Not begun, or to be tried again.
+    Pending,
+    /// An attempt is under way.
+    Running,
+    /// Landed in this run.
+    Landed {
+        /// Its commit.
+        commit: CommitId,
+        /// How it was proven.
+        ground: Ground,
+    },
+    /// Done before this run looked at it, or ticked by a person meanwhile.
+    DoneBefore,
+    /// All attempts are used up, or no further one makes sense.
+    Failed,
+    /// Cannot be done without a person, or depends on something that did not land.
+    Blocked,
+    /// Not to be done in this run.
+    Skipped,
+}
+
+impl StoryState {
+    /// The story's change is on the branch.
+    pub fn passed(&self) -> bool {
+        matches!(self, Self::Landed { .. } | Self::DoneBefore)
+    }
+}
+
+/// What a run knows of a story.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoryRecord {
+    /// How far it is.
+    pub state: StoryState,
+    /// The run was asked to do it.
+    pub selected: bool,
+    /// Attempts begun, those that were not charged included.
+    pub attempts: u32,
+    /// Attempts that count against the limit.
+    pub charged: u32,
+    /// Why it is not passed: the last attempt's reason.
+    pub reason: Option<String>,
+    /// What its agents have used.
+    pub usage: Usage,
+    /// How long its agents ran.
+    pub agent_time: Duration,
+    /// The refs under which its attempts' work was kept, with the attempt's number.
+    pub kept: Vec<(u32, String)>,
+    /// Things worth saying about how it landed.
+    pub notes: Vec<String>,
+    /// It is blocked only because this one has not landed.
+    pub(super) waits_for: Option<StoryId>,
+    /// A person took it out of the spec.
+    pub(super) taken_out: bool,
+    /// Why the last charged attempt failed, for the next prompt.
+    pub(super) failure: Option<String>,
+    pub(super) tell: Tell,
+    pub(super) streak: Option<(Fingerprint, u32)>,
+}
+
+impl StoryRecord {
+    pub(super) fn new(state: StoryState, selected: bool, reason: Option<String>) -> Self {
+        Self {
+            state,
+            selected,
+            attempts: 0,
+            charged: 0,
+            reason,
+            usage: Usage::default(),
+            agent_time: Duration::ZERO,
+            kept: Vec::new(),
+            notes: Vec::new(),
+            waits_for: None,
+            taken_out: false,
+            failure: None,
+            tell: Tell::Nothing,
+            streak: None,
+        }
+    }
+
+    /// Gives the story all its attempts back, because a person acted.
+    pub(super) fn renew(&mut self) {
+        self.state = StoryState::Pending;
+        self.waits_for = None;
+        self.charged = 0;
+        self.streak = None;
+    }
+
+    /// A story that was blocked by another may have become free.
+    pub(super) fn unblock(&mut self) {
+        if self.waits_for.take().is_some() && self.state == StoryState::Blocked {
+            self.state = StoryState::Pending;
+            self.reason = None;
+        }
+    }
+
+    pub(super) fn block(&mut self, waits_for: StoryId, reason: String) {
+        self.state = StoryState::Blocked;
+        self.reason = Some(reason);
+        self.waits_for = Some(waits_for);
+    }
+}

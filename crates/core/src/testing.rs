@@ -1,0 +1,61 @@
+//! Plans for tests, in few words.
+
+use crate::ids::StoryId;
+use crate::plan::{Context, Plan, Priority, Scheme, Story, StoryKind, WorkId, WorkState};
+
+/// A story that wants to be done.
+pub(crate) fn story(id: &str) -> StoryBuilder {
+    StoryBuilder(Story {
+        id: StoryId::from(id),
+        title: format!("title of {id}"),
+        description: String::new(),
+        kind: StoryKind::Story,
+        state: WorkState::Todo,
+        optional: false,
+        priority: None,
+        complexity: None,
+        parent: None,
+        deps: Vec::new(),
+        group: None,
+        tags: Vec::new(),
+        refs: Vec::new(),
+        line: None,
+        tasks: Vec::new(),
+        criteria: Vec::new(),
+        checks: Vec::new(),
+        needs_no_change: false,
+        notes: String::new(),
+    })
+}
+
+pub(crate) struct StoryBuilder(Story);
+
+impl StoryBuilder {
+    pub(crate) fn after(mut self, deps: &[&str]) -> Self {
+        self.0.deps = deps.iter().map(|d| StoryId::from(*d)).collect();
+        self
+    }
+
+    pub(crate) fn priority(mut self, rank: f64) -> Self {
+        self.0.priority = Some(Priority(rank));
+        self
+    }
+
+    pub(crate) fn done(mut self) -> Self {
+        self.0.state = WorkState::Done;
+        self
+    }
+}
+
+/// A plan of those stories.
+pub(crate) fn plan(stories: Vec<StoryBuilder>) -> Plan {
+    Plan {
+        work: WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
+        title: None,
+        branch: None,
+        writable: true,
+        stories: stories.into_iter().map(|s| s.0).collect(),
+        gates: Vec::new(),
+        context: Context::default(),
+    }
+}
