@@ -1,0 +1,16 @@
+//! The core's rules, each by a table of events and effects, and the simulation of whole runs.
+#![expect(clippy::expect_used, reason = "a helper of a test may fail it")]
+
+#[path = "../sim/mod.rs"]
+mod sim;
+
+mod attempts;
+mod edits;
+mod facts;
+mod fence;
+mod limits;
+mod restarts;
+mod simulation;
+mod stops;
+mod support;
+mod verdicts;

@@ -1,0 +1,28 @@
+//! Seeded worlds, and bugs planted to see that the worlds find them.
+
+use crate::sim::{Planted, simulate_many};
+
+const SEEDS: u64 = 20_000;
+
+#[test]
+fn no_world_breaks_an_invariant() {
+    match simulate_many(1, SEEDS, None) {
+        Ok(tally) => {
+            println!("{SEEDS} seeds: {tally:?}");
+            assert!(tally.crashes > SEEDS / 2 && tally.landed > SEEDS / 2, "the worlds are too quiet: {tally:?}");
+        }
+        Err(broken) => panic!("seed {}: {}\n{}", broken.seed, broken.breach, broken.trace.join("\n")),
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    let mut missed = Vec::new();
+    for planted in Planted::ALL {
+        match simulate_many(1, SEEDS, Some(planted)) {
+            Ok(_) => missed.push(planted),
+            Err(broken) => println!("{planted:?}: seed {}: {}", broken.seed, broken.breach),
+        }
+    }
+    assert_eq!(missed, [], "bugs that no seed finds");
+}

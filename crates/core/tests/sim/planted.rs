@@ -1,0 +1,195 @@
+//! Bugs that are put in on purpose, one at a time, to see whether the invariants find them. Each is expressed at the
+//! border of the core (what it is told, what it asks for) or in the engine's part of the world, so that the core itself
+//! carries none.
+
+use ralphloop_core::effect::Effect;
+use ralphloop_core::event::{CheckRef, CheckStage, Fact, PlanChange, StopLevel};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
+use ralphloop_core::outcome::Outcome;
+use ralphloop_core::plan::Plan;
+use ralphloop_core::policy::Policy;
+use ralphloop_core::run::{Activity, Phase, Run};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Planted {
+    /// A late fact of a dead attempt is taken as one of the attempt under way.
+    NoFence,
+    /// A result of any check is taken as the result of the one that is awaited.
+    NoPhaseCheck,
+    /// A landing does not look for its own commit first.
+    LandsTwice,
+    /// After a crash nobody looks which stories have landed.
+    ForgetsLandings,
+    /// An agent that died with the process is taken to have finished.
+    TrustsTheDead,
+    /// Gates are taken to pass, and are not run.
+    SkipsGates,
+    /// Dependencies are not read.
+    IgnoresDependencies,
+    /// No checkpoint is taken before the agent starts.
+    NoCheckpoint,
+    /// What an interrupted attempt left in the tree is not put back.
+    ForgetsTheRevert,
+    /// A wait is never woken.
+    LosesTheTimer,
+    /// Effects are carried out before their cause is in the journal.
+    ActsBeforeTheJournal,
+    /// A failed attempt is not charged.
+    ChargesNothing,
+    /// The bound on iterations is not passed on.
+    ForgetsTheBudget,
+    /// A stop at once is only taken down.
+    DeafToStop,
+    /// The agent is started twice.
+    TwoAgents,
+    /// The user's sentences do not reach the prompt.
+    DropsGuidance,
+    /// A run that failed says that it is complete.
+    SaysDone,
+    /// A result of a check is reused although the tree has changed.
+    StaleCache,
+    /// A doubtful claim becomes a plain one: an agent that said nothing is taken to have said that it is done.
+    BelievesSilence,
+}
+
+impl Planted {
+    pub(crate) const ALL: [Self; 19] = [
+        Self::NoFence,
+        Self::NoPhaseCheck,
+        Self::LandsTwice,
+        Self::ForgetsLandings,
+        Self::TrustsTheDead,
+        Self::SkipsGates,
+        Self::IgnoresDependencies,
+        Self::NoCheckpoint,
+        Self::ForgetsTheRevert,
+        Self::LosesTheTimer,
+        Self::ActsBeforeTheJournal,
+        Self::ChargesNothing,
+        Self::ForgetsTheBudget,
+        Self::DeafToStop,
+        Self::TwoAgents,
+        Self::DropsGuidance,
+        Self::SaysDone,
+        Self::StaleCache,
+        Self::BelievesSilence,
+    ];
+
+    /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the check that
+    /// it asked for last.
+    pub(crate) fn distort(self, fact: &mut Fact, run: Option<&Run>, awaited: Option<(CheckStage, CheckRef)>) {
+        match self {
+            Self::NoFence => no_fence(fact, run),
+            Self::NoPhaseCheck => no_phase_check(fact, awaited),
+            Self::ForgetsLandings => {
+                if let Fact::Restarted { landed, .. } = fact {
+                    landed.clear();
+                }
+            }
+            Self::TrustsTheDead => trust_the_dead(fact, run),
+            Self::IgnoresDependencies => with_plan(fact, |plan| plan.stories.iter_mut().for_each(|s| s.deps.clear())),
+            Self::ChargesNothing => {
+                if let Fact::AgentEnded { report, .. } = fact
+                    && matches!(report.claim, Claim::Failed { .. })
+                {
+                    report.end = AgentEnd::Stopped;
+                }
+            }
+            Self::ForgetsTheBudget => with_policy(fact, |policy| policy.budget.iterations = None),
+            Self::DeafToStop => {
+                if matches!(fact, Fact::StopRequested { level: StopLevel::Now, .. }) {
+                    *fact = Fact::LearningAdded { text: "stop".to_owned() };
+                }
+            }
+            Self::BelievesSilence => {
+                if let Fact::AgentEnded { report, .. } = fact
+                    && matches!(report.claim, Claim::None { .. })
+                {
+                    report.claim = Claim::Complete;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the broken program does instead of the effect, and the facts that it makes up.
+    pub(crate) fn twist(self, effect: Effect, restarted: bool) -> (Vec<Effect>, Vec<Fact>) {
+        match (self, effect) {
+            (Self::SkipsGates, Effect::RunCheck { attempt, stage, check: check @ CheckRef::Gate(_), .. }) => {
+                let took = std::time::Duration::ZERO;
+                let fact =
+                    Fact::CheckFinished { attempt, stage, check, result: CheckResult::Passed, cached: true, took };
+                (Vec::new(), vec![fact])
+            }
+            (Self::NoCheckpoint, Effect::Checkpoint { attempt }) => {
+                (Vec::new(), vec![Fact::CheckpointTaken { attempt, notes: Vec::new() }])
+            }
+            (Self::ForgetsTheRevert, Effect::Revert { attempt, .. }) if restarted => {
+                (Vec::new(), vec![Fact::Reverted { attempt, kept: None, notes: Vec::new() }])
+            }
+            (Self::LosesTheTimer, Effect::Sleep { .. }) => (Vec::new(), Vec::new()),
+            (Self::TwoAgents, Effect::StartAgent { attempt, call, brief }) => {
+                let mut second = call;
+                second.0 += 1;
+                let twin = Effect::StartAgent { attempt: attempt.clone(), call: second, brief: brief.clone() };
+                (vec![Effect::StartAgent { attempt, call, brief }, twin], Vec::new())
+            }
+            (Self::DropsGuidance, Effect::StartAgent { attempt, call, mut brief }) => {
+                brief.guidance.clear();
+                (vec![Effect::StartAgent { attempt, call, brief }], Vec::new())
+            }
+            (Self::SaysDone, Effect::Finish { outcome: Outcome::Failed }) => {
+                (vec![Effect::Finish { outcome: Outcome::Complete }], Vec::new())
+            }
+            (_, effect) => (vec![effect], Vec::new()),
+        }
+    }
+}
+
+fn no_fence(fact: &mut Fact, run: Option<&Run>) {
+    let Some(now) = run.and_then(Run::attempt).map(|a| a.id.clone()) else { return };
+    match fact {
+        Fact::AgentEnded { attempt, .. }
+        | Fact::CheckFinished { attempt, .. }
+        | Fact::TreeInspected { attempt, .. }
+        | Fact::CheckpointTaken { attempt, .. }
+        | Fact::Landed { attempt, .. }
+        | Fact::Reverted { attempt, .. } => *attempt = now,
+        _ => {}
+    }
+}
+
+fn no_phase_check(fact: &mut Fact, awaited: Option<(CheckStage, CheckRef)>) {
+    if let (Fact::CheckFinished { stage, check, .. }, Some(awaited)) = (fact, awaited) {
+        (*stage, *check) = awaited;
+    }
+}
+
+fn trust_the_dead(fact: &mut Fact, run: Option<&Run>) {
+    let Some(run) = run else { return };
+    if !matches!(fact, Fact::Restarted { .. }) {
+        return;
+    }
+    if let Activity::Attempt(attempt) = run.activity()
+        && let Phase::Agent { call } = attempt.phase
+    {
+        let report = Box::new(super::scenario::finished(Claim::Complete));
+        *fact = Fact::AgentEnded { attempt: attempt.id.clone(), call, report };
+    }
+}
+
+fn with_plan(fact: &mut Fact, change: impl Fn(&mut Plan)) {
+    match fact {
+        Fact::RunStarted { plan, .. }
+        | Fact::PlanChecked { spec: PlanChange::Changed { plan } }
+        | Fact::Restarted { spec: PlanChange::Changed { plan }, .. } => change(plan),
+        _ => {}
+    }
+}
+
+fn with_policy(fact: &mut Fact, change: impl Fn(&mut Policy)) {
+    match fact {
+        Fact::RunStarted { policy, .. } | Fact::Restarted { policy, .. } => change(policy),
+        _ => {}
+    }
+}

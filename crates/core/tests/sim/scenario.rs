@@ -1,0 +1,182 @@
+//! What a seed decides before anything happens: the work, the policy, and how bad the world is.
+
+use std::time::Duration;
+
+use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
+use ralphloop_core::ids::{StoryId, TaskId};
+use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::policy::{Budget, Gate, OnExhausted, Policy};
+use ralphloop_core::units::Usd;
+
+use super::rng::Rng;
+
+/// How often each kind of trouble comes, per thousand.
+pub(crate) struct Faults {
+    /// The process dies, per step.
+    pub(crate) crash: u64,
+    /// A fact comes a second time, later.
+    pub(crate) doubled: u64,
+    /// An effect is asked for twice.
+    pub(crate) asked_twice: u64,
+    /// Somebody stops, pauses or guides, per step.
+    pub(crate) control: u64,
+    /// The clock jumps, per step.
+    pub(crate) clock: u64,
+    /// A person edits the spec, per look at it.
+    pub(crate) edit: u64,
+    /// A gate's result has nothing to do with the tree.
+    pub(crate) flap: u64,
+    /// The agent claims what it has not done.
+    pub(crate) lie: u64,
+    /// The agent ends in another way than by finishing.
+    pub(crate) bad_end: u64,
+    /// The provider refuses.
+    pub(crate) provider: u64,
+    /// Git refuses, or the repository changes under the run.
+    pub(crate) git: u64,
+}
+
+pub(crate) struct Scenario {
+    pub(crate) plan: Plan,
+    pub(crate) policy: Policy,
+    pub(crate) faults: Faults,
+}
+
+impl Scenario {
+    pub(crate) fn new(rng: &mut Rng) -> Self {
+        let count = 1 + rng.below(4);
+        let mut stories: Vec<Story> = Vec::new();
+        for n in 0..count {
+            let mut story = story(&format!("S{n}"));
+            for earlier in &stories {
+                if rng.chance(350) {
+                    story.deps.push(earlier.id.clone());
+                }
+            }
+            decorate(&mut story, rng);
+            stories.push(story);
+        }
+        if rng.chance(300) {
+            stories.reverse();
+        }
+        let gates = (0..*rng.pick(&[0, 1, 1, 2, 2]))
+            .map(|n| Gate { name: format!("gate {n}"), command: format!("gate-{n}") })
+            .collect();
+        let policy = policy(rng, gates, &stories);
+        let faults = Faults {
+            crash: *rng.pick(&[0, 5, 20, 60]),
+            doubled: *rng.pick(&[0, 50, 300]),
+            asked_twice: *rng.pick(&[0, 50, 200]),
+            control: *rng.pick(&[0, 2, 10, 40]),
+            clock: *rng.pick(&[0, 0, 10, 50]),
+            edit: *rng.pick(&[0, 0, 30, 150]),
+            flap: *rng.pick(&[0, 0, 50, 200]),
+            lie: *rng.pick(&[0, 200, 600]),
+            bad_end: *rng.pick(&[0, 50, 200, 900]),
+            provider: *rng.pick(&[0, 30, 150]),
+            git: *rng.pick(&[0, 0, 10, 40]),
+        };
+        Self { plan: plan(stories), policy, faults }
+    }
+}
+
+fn decorate(story: &mut Story, rng: &mut Rng) {
+    if rng.chance(300) {
+        story.priority = Some(Priority(f64::from(u32::try_from(rng.below(4)).unwrap_or(0)) / 2.0));
+    }
+    if rng.chance(500) {
+        story.tasks.push(task(&format!("{}#1", story.id)));
+    }
+    for n in 0..*rng.pick(&[0, 0, 1, 2]) {
+        let path = format!("{}-{n}.txt", story.id);
+        story.checks.push(Check::FileExists { name: None, path, glob: false });
+    }
+    story.needs_no_change = rng.chance(50);
+    story.optional = rng.chance(30);
+    if rng.chance(60) {
+        story.state = WorkState::Done;
+    }
+}
+
+fn policy(rng: &mut Rng, gates: Vec<Gate>, stories: &[Story]) -> Policy {
+    let some = |rng: &mut Rng| rng.chance(150);
+    let small = |rng: &mut Rng, bound| u32::try_from(rng.below(bound)).unwrap_or(0);
+    Policy {
+        max_retries: small(rng, 4),
+        max_repairs: small(rng, 3),
+        on_exhausted: *rng.pick(&[OnExhausted::Stop, OnExhausted::Skip, OnExhausted::Skip, OnExhausted::Pause]),
+        require_verify: rng.chance(100),
+        gates,
+        budget: Budget {
+            iterations: some(rng).then(|| small(rng, 8)),
+            duration: some(rng).then(|| Duration::from_secs(600 + rng.below(20_000))),
+            cost: some(rng).then(|| Usd(rng.below(5_000_000))),
+            tokens: some(rng).then(|| rng.below(20_000)),
+        },
+        limit_wait: Duration::from_mins(*rng.pick(&[1, 30, 360])),
+        provider_retries: small(rng, 5),
+        only: if rng.chance(100) { vec![rng.pick(stories).id.clone()] } else { Vec::new() },
+    }
+}
+
+pub(crate) fn story(id: &str) -> Story {
+    Story {
+        id: StoryId::from(id),
+        title: format!("title of {id}"),
+        description: String::new(),
+        kind: StoryKind::Story,
+        state: WorkState::Todo,
+        optional: false,
+        priority: None,
+        complexity: None,
+        parent: None,
+        deps: Vec::new(),
+        group: None,
+        tags: Vec::new(),
+        refs: Vec::new(),
+        line: None,
+        tasks: Vec::new(),
+        criteria: Vec::new(),
+        checks: Vec::new(),
+        needs_no_change: false,
+        notes: String::new(),
+    }
+}
+
+pub(crate) fn task(id: &str) -> Task {
+    Task {
+        id: TaskId::from(id),
+        text: id.to_owned(),
+        state: WorkState::Todo,
+        optional: false,
+        parent: None,
+        deps: Vec::new(),
+        tags: Vec::new(),
+        refs: Vec::new(),
+        line: None,
+    }
+}
+
+pub(crate) fn plan(stories: Vec<Story>) -> Plan {
+    Plan {
+        work: WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
+        title: None,
+        branch: None,
+        writable: true,
+        stories,
+        gates: Vec::new(),
+        context: Context::default(),
+    }
+}
+
+/// The report of an agent that finished by itself and claims that.
+pub(crate) fn finished(claim: Claim) -> AgentReport {
+    AgentReport {
+        end: AgentEnd::Finished,
+        claim,
+        last_words: "last words".to_owned(),
+        usage: Usage::default(),
+        took: Duration::from_secs(10),
+        learnings: Vec::new(),
+    }
+}
