@@ -1,0 +1,62 @@
+//! Lines that say one thing about a story: `**Priority:** high`, `**Depends On**: US-001, US-002`.
+
+use ralphloop_core::ids::StoryId;
+
+use crate::label;
+use crate::markdown::boxes;
+
+/// The value of the first line that is the field `name` (lower case); the name is bold, the colon in or behind it.
+pub(crate) fn bold<'p>(prose: &'p [String], name: &str) -> Option<&'p str> {
+    prose.iter().find_map(|line| value(line, name))
+}
+
+fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
+    let line = line.trim();
+    let line = boxes::list_marker(line)
+        .map(|marker| &line[marker..])
+        .filter(|rest| rest.starts_with(char::is_whitespace))
+        .map_or(line, str::trim_start);
+    let (label, rest) = line.strip_prefix("**")?.split_once("**")?;
+    let (label, value) = match label.trim_end().strip_suffix([':', '：']) {
+        Some(label) => (label, rest),
+        None => (label, rest.trim_start().strip_prefix([':', '：'])?),
+    };
+    label.to_lowercase().split_whitespace().eq(name.split(' ')).then(|| value.trim())
+}
+
+/// The stories that a list names by number or key (`US-001, Phase 2 and 3.1 (the hinge)`); words name none.
+pub(crate) fn ids(list: &str) -> Vec<StoryId> {
+    let mut ids: Vec<StoryId> = Vec::new();
+    let parts = list.split([',', ';', '、', '，', '&']).flat_map(|part| part.split(" and "));
+    for part in parts {
+        let part = part.trim().trim_matches(['`', '#', '[', ']']);
+        if let Some(labelled) = label::heading(part)
+            && !ids.iter().any(|known| known.as_str() == labelled.id)
+        {
+            ids.push(labelled.id.into());
+        }
+    }
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_a_bold_name_with_a_colon_in_any_case() {
+        let prose: Vec<String> = ["text", "- **depends on**: 1", "**Priority:** P1", "**Prioritys:** x", "Priority: 3"]
+            .map(str::to_owned)
+            .to_vec();
+        assert_eq!((bold(&prose, "depends on"), bold(&prose, "priority")), (Some("1"), Some("P1")));
+        assert_eq!(bold(&prose[3..], "priority"), None);
+    }
+
+    #[test]
+    fn ids_are_taken_out_of_a_list_and_words_are_none() {
+        let found = |list| ids(list).iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
+        assert_eq!(found("US-001, US-002"), ["US-001", "US-002"]);
+        assert_eq!(found("Phase 2 and 3.1 (the hinge); US-001, US-001."), ["2", "3.1", "US-001"]);
+        assert!(found("None").is_empty() && found("").is_empty() && found("the database, when it is up").is_empty());
+    }
+}
