@@ -1,2 +1,21 @@
 //! Pure adapters of coding agents: how each is started, how its output reads, what its failures mean, what it is told.
+//!
+//! Nothing here does input or output, reads a clock or waits: bytes go in, [`event::AgentEvent`]s and at last one
+//! [`ralphloop_core::evidence::AgentReport`] come out of a [`decoder::Decoder`].
 #![forbid(unsafe_code)]
+
+mod classify;
+mod claude;
+pub mod client;
+pub mod decoder;
+mod echo;
+pub mod event;
+mod learning;
+mod lenient;
+mod lines;
+mod notes;
+pub mod prompt;
+pub mod redact;
+mod repeat;
+pub mod sanitize;
+mod text;

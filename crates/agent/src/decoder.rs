@@ -1,0 +1,98 @@
+//! A running call of an agent: bytes in, events out, and at the end one report.
+
+use std::time::Duration;
+
+use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::signal::{self, SignalGrammar};
+
+pub use crate::classify::{Clock, ProcessEnd};
+use crate::client::Format;
+use crate::event::{AgentEvent, Stream};
+use crate::notes::Notes;
+use crate::{classify, claude, sanitize, text};
+
+/// How much of the final message goes into the report, in bytes.
+const LAST_WORDS: usize = 1000;
+/// After how many equal calls in a row an agent is said to turn in a circle.
+pub const LOOP_AFTER: u32 = 20;
+
+/// Reads what one call of an agent writes. Memory stays bounded however long the stream is, and the events are the
+/// same however it is cut into pieces.
+#[derive(Debug)]
+pub struct Decoder {
+    notes: Notes,
+    format: OfFormat,
+}
+
+#[derive(Debug)]
+enum OfFormat {
+    Claude(Box<claude::Decoder>),
+    Text(text::Decoder),
+}
+
+/// What a report needs beyond the stream.
+#[derive(Debug)]
+pub struct Ending<'a> {
+    /// How the process ended.
+    pub process: ProcessEnd,
+    /// The story that was worked on.
+    pub story: &'a StoryId,
+    /// What counts as a signal.
+    pub grammar: &'a SignalGrammar,
+    /// Now and here.
+    pub clock: &'a Clock,
+    /// How long the call took.
+    pub took: Duration,
+}
+
+impl Decoder {
+    /// For a call that was given `prompt`; its echo is never taken for the agent's own words. After `loop_after` equal
+    /// tool calls with equal results in a row, and at each multiple, [`AgentEvent::Repeating`] comes; 0 turns that off.
+    pub fn new(format: Format, prompt: &str, loop_after: u32) -> Self {
+        let format = match format {
+            Format::Claude => OfFormat::Claude(Box::new(claude::Decoder::new(loop_after))),
+            Format::Text => OfFormat::Text(text::Decoder::new(prompt)),
+        };
+        Self { notes: Notes::new(), format }
+    }
+
+    /// Takes the next bytes of a stream and adds the events in them to `out`.
+    pub fn push(&mut self, stream: Stream, bytes: &[u8], out: &mut Vec<AgentEvent>) {
+        match (stream, &mut self.format) {
+            (Stream::Stderr, _) => self.notes.stderr(bytes, out),
+            (Stream::Stdout, OfFormat::Claude(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
+            (Stream::Stdout, OfFormat::Text(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
+        }
+    }
+
+    /// The report, once the process is gone and both streams are read. Adds the events of last lines without a newline
+    /// to `out`.
+    pub fn finish(self, ending: Ending<'_>, out: &mut Vec<AgentEvent>) -> AgentReport {
+        let Self { mut notes, format } = self;
+        notes.finish_stderr(out);
+        let claim_of = |message: &str| signal::claim(message, ending.story, ending.grammar);
+        let (end, claim, message, usage, learnings) = match format {
+            OfFormat::Claude(decoder) => {
+                let (seen, usage) = decoder.finish(&mut notes, out);
+                let end = classify::with_events(ending.process, &seen, &notes, ending.clock);
+                let message = seen.terminal.map(|terminal| terminal.text).unwrap_or_default();
+                (end, claim_of(&message), message, usage, seen.learnings)
+            }
+            OfFormat::Text(decoder) => {
+                let seen = decoder.finish(&mut notes, out);
+                let claim = claim_of(&seen.message);
+                let end = classify::without_events(ending.process, &seen, &claim, &notes, ending.clock);
+                (end, claim, seen.message, Usage::default(), seen.learnings)
+            }
+        };
+        // Only an agent that came to its own end has a final message.
+        let (claim, last_words) = match end {
+            AgentEnd::Finished | AgentEnd::PermissionDenied { .. } => {
+                (claim, sanitize::tail(message.trim(), LAST_WORDS).into_owned())
+            }
+            _ => (Claim::None { near_miss: None }, String::new()),
+        };
+        AgentReport { end, claim, last_words, usage, took: ending.took, learnings }
+    }
+}

@@ -1,0 +1,8 @@
+//! The decoders as the engine uses them: bytes in, events and a report out.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+mod recordings;
+mod scenes;
+mod streams;
+mod support;
