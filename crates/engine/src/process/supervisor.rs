@@ -1,0 +1,336 @@
+//! The other program: the parent of one child, which ends all that descends from it and dies last.
+//!
+//! It is our own binary, started again with a hidden argument, in a session of its own, with the control socket as its
+//! standard input and the child's outputs as its own. On Linux it is a *subreaper*: whoever loses their parent below
+//! it becomes its child, so that "there is nobody to wait for" means that nobody is left, `setsid` or not. It is single
+//! threaded; only it waits for its children, so a number it signals is never another's. On other systems it holds the
+//! child's group only: descendants that leave the group escape.
+use std::collections::BTreeSet;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait};
+
+use super::lowlevel::in_new_session;
+use super::tree::{self, Row};
+use super::wire::{self, Command, Request, Status};
+
+/// How long those who outlive the program may go on before they are asked to end: time for the last lines of a `tee`.
+const LEFTOVER_DRAIN: Duration = Duration::from_millis(250);
+/// How long they have from TERM to KILL.
+const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
+/// The same for everybody once the orchestrator is gone: its successor must find nobody.
+const ORPHAN_GRACE: Duration = Duration::from_millis(400);
+/// Between two rounds of KILL, for who was forked during the last one.
+const SWEEP: Duration = Duration::from_millis(5);
+/// After this long in KILL the rounds get rarer and the orchestrator is told that some can't be ended.
+const STUCK: Duration = Duration::from_secs(3);
+/// Between two rounds then.
+const STUCK_SWEEP: Duration = Duration::from_millis(200);
+/// How much sooner the system's memory killer takes the child than us, on its scale of 0 to 1000.
+const CHILD_OOM_BONUS: i32 = 200;
+
+/// The entry of the supervisor; call it first thing in `main`, before any thread or runtime exists, and exit with its
+/// result.
+pub fn supervise_main() -> ExitCode {
+    match supervise() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Only somebody who starts it by hand has its standard error still.
+            drop(writeln!(io::stderr(), "ralphloop: this command is for ralphloop itself: {error}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn supervise() -> io::Result<()> {
+    ignore_requests_to_end()?;
+    let (child_ended, woken) = UnixStream::pair()?;
+    child_ended.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
+
+    let mut socket = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    let Some((request, stdin)) = wire::receive(&mut socket)? else { return Ok(()) };
+
+    become_subreaper()?;
+    let started = start(&request, stdin.map_or_else(Stdio::null, Stdio::from));
+    // The outputs are the child's alone from here on: we must not hold them open.
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    let child = match started {
+        Ok(child) => child,
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
+            socket.write_all(&wire::line(&Status::Failed { errno })?)?;
+            return Ok(());
+        }
+    };
+    socket.set_nonblocking(true)?;
+    let mut supervision = Supervision {
+        socket: Some(socket),
+        inbox: Vec::new(),
+        child_ended,
+        child,
+        child_lives: true,
+        phase: Phase::Watching,
+        ended: BTreeSet::new(),
+        told_stuck: false,
+    };
+    let start_time = tree::look(child).map_or(0, |row| row.start_time);
+    supervision.tell(Status::Started { pid: child.as_raw_nonzero().get(), start_time });
+    supervision.run()
+}
+
+/// The orchestrator decides when we end, not a signal that was meant for it. Handlers, unlike ignored signals, are not
+/// inherited by the child.
+fn ignore_requests_to_end() -> io::Result<()> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+fn become_subreaper() -> io::Result<()> {
+    Ok(rustix::process::set_child_subreaper(Some(getpid()))?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_subreaper() -> io::Result<()> {
+    Ok(())
+}
+
+fn start(request: &Request, stdin: Stdio) -> io::Result<Pid> {
+    let mut command = std::process::Command::new(&request.program);
+    command.args(&request.args).current_dir(&request.cwd);
+    command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
+    command.stdin(stdin);
+    in_new_session(&mut command);
+    let own = oom_score();
+    if let Some(own) = own {
+        set_oom_score((own + CHILD_OOM_BONUS).min(1000));
+    }
+    let child = command.spawn();
+    if let Some(own) = own {
+        set_oom_score(own);
+    }
+    Pid::from_raw(child?.id().cast_signed()).ok_or_else(|| io::Error::other("the child has no process id"))
+}
+
+/// How soon the memory killer takes us. The child inherits it; there is none outside Linux.
+fn oom_score() -> Option<i32> {
+    std::fs::read_to_string("/proc/self/oom_score_adj").ok()?.trim().parse().ok()
+}
+
+fn set_oom_score(score: i32) {
+    // Being taken sooner or later is a wish; a system that refuses it runs the child all the same.
+    drop(std::fs::write("/proc/self/oom_score_adj", score.to_string()));
+}
+
+/// How far the end has come. Only ever goes forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The program runs.
+    Watching,
+    /// It has ended and others live on.
+    Draining { until: Instant },
+    /// All have been sent TERM.
+    Terminating { until: Instant },
+    /// All are being killed.
+    Killing { since: Instant },
+}
+
+struct Supervision {
+    /// `None` once the orchestrator is gone.
+    socket: Option<UnixStream>,
+    inbox: Vec<u8>,
+    child_ended: UnixStream,
+    child: Pid,
+    /// Not yet waited for: its number, and its group's, are its own.
+    child_lives: bool,
+    phase: Phase,
+    /// Who had to be ended after the program itself was gone.
+    ended: BTreeSet<i32>,
+    told_stuck: bool,
+}
+
+impl Supervision {
+    fn run(&mut self) -> io::Result<()> {
+        loop {
+            match self.round() {
+                Ok(false) => {}
+                Ok(true) => return Ok(()),
+                Err(error) => {
+                    // We can't go on watching, so nobody may go on running.
+                    self.signal_all(Signal::KILL);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Whether it was the last one.
+    fn round(&mut self) -> io::Result<bool> {
+        if self.reap()? {
+            self.tell(Status::Gone { ended: self.ended.len() });
+            return Ok(true);
+        }
+        self.advance(Instant::now());
+        self.sleep()?;
+        self.listen();
+        Ok(false)
+    }
+
+    /// Waits for all who have ended; whether nobody is left.
+    fn reap(&mut self) -> io::Result<bool> {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.child => {
+                    self.child_lives = false;
+                    self.tell(Status::Exited { raw: status.as_raw() });
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => break,
+                Err(rustix::io::Errno::CHILD) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if !self.child_lives {
+            let now = Instant::now();
+            match &mut self.phase {
+                Phase::Watching => {
+                    self.phase = Phase::Draining { until: now + LEFTOVER_DRAIN };
+                    self.tell(Status::Leaking { count: descendants().len() });
+                }
+                Phase::Terminating { until } => *until = (*until).min(now + LEFTOVER_GRACE),
+                Phase::Draining { .. } | Phase::Killing { .. } => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes the next step of the end when it is due.
+    fn advance(&mut self, now: Instant) {
+        match self.phase {
+            Phase::Draining { until } if now >= until => self.terminate(LEFTOVER_GRACE),
+            Phase::Terminating { until } if now >= until => self.kill(),
+            Phase::Killing { since } => {
+                let left = self.signal_all(Signal::KILL);
+                if !self.told_stuck && now >= since + STUCK {
+                    self.told_stuck = true;
+                    self.tell(Status::Stuck { count: left });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Waits until a child ends, the orchestrator speaks, or the next step is due.
+    fn sleep(&self) -> io::Result<()> {
+        let now = Instant::now();
+        let pause = match self.phase {
+            Phase::Watching => None,
+            Phase::Draining { until } | Phase::Terminating { until } => Some(until.saturating_duration_since(now)),
+            Phase::Killing { .. } if self.told_stuck => Some(STUCK_SWEEP),
+            Phase::Killing { .. } => Some(SWEEP),
+        };
+        let mut fds = vec![PollFd::new(&self.child_ended, PollFlags::IN)];
+        fds.extend(self.socket.as_ref().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        let pause = pause.and_then(|pause| rustix::event::Timespec::try_from(pause).ok());
+        match poll(&mut fds, pause.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes in what has come.
+    fn listen(&mut self) {
+        let mut scrap = [0; 512];
+        while matches!(self.child_ended.read(&mut scrap), Ok(count) if count > 0) {}
+        while let Some(socket) = &mut self.socket {
+            match socket.read(&mut scrap) {
+                Ok(count) if count > 0 => self.inbox.extend_from_slice(&scrap[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(_) | Err(_) => {
+                    self.socket = None;
+                    self.terminate(ORPHAN_GRACE);
+                }
+            }
+        }
+        while let Some(command) = wire::take_line::<Command>(&mut self.inbox) {
+            match command {
+                Ok(Command::End { grace_ms }) => self.terminate(Duration::from_millis(grace_ms)),
+                // A command that can't be read was meant to change something: the safe reading is the end.
+                Ok(Command::Kill) | Err(_) => self.kill(),
+            }
+        }
+    }
+
+    /// Asks all to end. Asked again, the shorter grace holds.
+    fn terminate(&mut self, grace: Duration) {
+        let until = Instant::now() + grace;
+        match &mut self.phase {
+            Phase::Killing { .. } => {}
+            Phase::Terminating { until: earlier } => *earlier = until.min(*earlier),
+            Phase::Watching | Phase::Draining { .. } => {
+                self.phase = Phase::Terminating { until };
+                self.tell(Status::Ending);
+                self.signal_all(Signal::TERM);
+                // Who is stopped acts on TERM only when it goes on.
+                self.signal_all(Signal::CONT);
+            }
+        }
+    }
+
+    /// Kills all, now and until nobody is left.
+    fn kill(&mut self) {
+        if !matches!(self.phase, Phase::Killing { .. }) {
+            self.phase = Phase::Killing { since: Instant::now() };
+            self.tell(Status::Ending);
+            self.signal_all(Signal::KILL);
+        }
+    }
+
+    /// Signals the group at once, then everybody else, parents first so that nobody replaces a child we have ended.
+    /// Returns how many there were.
+    fn signal_all(&mut self, signal: Signal) -> usize {
+        if self.child_lives {
+            // The one expected error is that its members are dead and not yet waited for.
+            let _ = kill_process_group(self.child, signal);
+        }
+        let group = if self.child_lives { self.child.as_raw_nonzero().get() } else { -1 };
+        let all = descendants();
+        for row in &all {
+            if row.group != group {
+                tree::signal(row, signal);
+            }
+            if !self.child_lives {
+                self.ended.insert(row.pid.as_raw_nonzero().get());
+            }
+        }
+        all.len()
+    }
+
+    /// Messages are small and few; one that can't be sent has no reader.
+    fn tell(&mut self, status: Status) {
+        if let (Some(socket), Ok(line)) = (&mut self.socket, wire::line(&status)) {
+            drop(socket.write_all(&line));
+        }
+    }
+}
+
+/// All below us that live.
+fn descendants() -> Vec<Row> {
+    let mut all = tree::descendants(&tree::snapshot(), getpid());
+    all.retain(|row| !row.zombie);
+    all
+}
