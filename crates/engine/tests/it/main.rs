@@ -1,0 +1,3 @@
+//! The engine against real programs.
+mod gates;
+mod process;
