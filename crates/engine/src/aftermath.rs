@@ -1,0 +1,200 @@
+//! What dead runs left in a working tree. Before anything new begins there, an interrupted attempt is put back, its work
+//! kept, and a landing that was cut short is finished. None of this needs the dead run's journal.
+
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use ralphloop_core::ids::{AttemptId, RunId};
+
+use crate::files::{self, Access, FileError};
+use crate::git::{self, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError};
+use crate::runs::{OpenAttempt, RunFolder};
+use crate::work::WorkRef;
+
+/// How often a run gives a sign of life.
+pub(crate) const BEAT: Duration = Duration::from_secs(2);
+/// What is committed so many seconds after the last sign of life was not committed by the agent of that run: one beat,
+/// and a second for each of two times that are cut to whole ones.
+const SURELY_LATER: i64 = 4;
+
+/// Why the tree could not be put right. What is in it stays.
+#[derive(Debug, thiserror::Error)]
+pub enum AftermathError {
+    /// Somebody committed on top of an interrupted attempt.
+    #[error(
+        "run {run} died in the middle of {attempt}, and these were committed since: {}. Going on takes the attempt's commits \
+         off the branch, and these with them. Save them with `git format-patch --stdout {}^..HEAD > ../saved.patch`, take \
+         them off with `git reset --soft {base}`, go on with `ralphloop resume`, and put them on top again with \
+         `git am ../saved.patch`",
+        list(.commits), .commits.first().map_or("HEAD", |c| c.name.as_str())
+    )]
+    CommittedSince {
+        /// The dead run.
+        run: RunId,
+        /// Its attempt.
+        attempt: AttemptId,
+        /// What was committed, oldest first.
+        commits: Vec<git::ShownCommit>,
+        /// Where the branch stood when the attempt began.
+        base: String,
+    },
+    /// The attempt's work could not be kept, so the tree was not touched.
+    #[error("what {attempt} of run {run} left in the tree could not be kept: {source}")]
+    Keep {
+        /// The dead run.
+        run: RunId,
+        /// Its attempt.
+        attempt: AttemptId,
+        /// Why.
+        source: KeepError,
+    },
+    /// The tree could not be put back.
+    #[error("what {attempt} of run {run} left in the tree could not be put back: {source}")]
+    Revert {
+        /// The dead run.
+        run: RunId,
+        /// Its attempt.
+        attempt: AttemptId,
+        /// Which path, and why.
+        source: RevertError,
+    },
+    /// A checkpoint could not be read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The spec could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+fn list(commits: &[git::ShownCommit]) -> String {
+    commits.iter().map(|c| format!("{} \"{}\"", c.name, c.subject)).collect::<Vec<_>>().join(", ")
+}
+
+/// An attempt of a dead run whose checkpoint is in this working tree's store.
+#[derive(Debug)]
+pub(crate) struct Leftover {
+    folder: RunFolder,
+    attempt: OpenAttempt,
+    checkpoint: Checkpoint,
+}
+
+/// What the runs among `folders` left in the working tree of `repository`.
+pub(crate) async fn leftovers(
+    folders: Vec<RunFolder>,
+    repository: &Repository,
+) -> Result<Vec<Leftover>, CheckpointError> {
+    let mut found = Vec::new();
+    for folder in folders {
+        for attempt in folder.open_attempts() {
+            // One without a checkpoint here is finished, or lives in another working tree.
+            if let Some(checkpoint) = repository.find_checkpoint(&attempt.checkpoint).await? {
+                found.push(Leftover { folder: folder.clone(), attempt, checkpoint });
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Leftover {
+    /// Finishes the attempt's landing if its commit is on the branch, else puts the tree back. Says what was done. A landing
+    /// of other work than `work` stays as it is, since the tree needs nothing then.
+    pub(crate) async fn put_right(
+        self,
+        repository: &Repository,
+        work: &WorkRef,
+    ) -> Result<Option<String>, AftermathError> {
+        let Self { folder, attempt, checkpoint } = &self;
+        let landed = repository.landed_since(checkpoint.head.as_ref()).await?;
+        if let Some(landed) = landed.into_iter().rev().find(|one| one.run == folder.id) {
+            if landed.work != work.id.to_string() {
+                return Ok(None);
+            }
+            mark(work, &attempt.spec_before, &landed)?;
+            self.forget(repository).await;
+            let LandedStory { commit, story, .. } = landed;
+            return Ok(Some(format!(
+                "story {story} has landed in run {}, as commit {commit} says; the spec is marked",
+                folder.id
+            )));
+        }
+        refuse_if_committed_since(repository, folder, &attempt.id, checkpoint).await?;
+        let (run, id) = (folder.id.clone(), attempt.id.clone());
+        let kept = keep(repository, folder, &id, checkpoint).await.map_err(|source| AftermathError::Keep {
+            run: run.clone(),
+            attempt: id.clone(),
+            source,
+        })?;
+        repository.revert(checkpoint).await.map_err(|source| AftermathError::Revert {
+            run,
+            attempt: id.clone(),
+            source,
+        })?;
+        self.forget(repository).await;
+        Ok(kept.map(|kept| {
+            format!("what the interrupted attempt {id} of run {} left in the tree is kept at {kept}", folder.id)
+        }))
+    }
+
+    async fn forget(&self, repository: &Repository) {
+        // What cannot be dropped is found again next time, and is put right again.
+        drop(repository.drop_checkpoint(&self.checkpoint).await);
+        drop(std::fs::remove_file(&self.attempt.spec_before));
+    }
+}
+
+async fn keep(
+    repository: &Repository,
+    folder: &RunFolder,
+    attempt: &AttemptId,
+    checkpoint: &Checkpoint,
+) -> Result<Option<String>, KeepError> {
+    let reference = git::attempt_ref(&folder.id, attempt);
+    let inspection = repository.inspect(checkpoint).await.map_err(KeepError::from)?;
+    if inspection.changes.is_empty() && inspection.frame == Frame::Intact {
+        return Ok(None);
+    }
+    let message = format!("attempt {attempt} of run {}: the run was interrupted", folder.id);
+    repository.keep(checkpoint, &reference, &message).await?;
+    Ok(Some(reference))
+}
+
+/// Marks a landed story in a spec that no commit holds. One that is marked stays as it is.
+fn mark(work: &WorkRef, before: &Path, landed: &LandedStory) -> Result<(), FileError> {
+    let read = |path: &Path| std::fs::read(path).map_err(|e| FileError::new("read", path, e));
+    let (before, now) = (read(before)?, read(&work.main)?);
+    let marked = ralphloop_spec::reconcile(work.id.scheme, &before, Some(&now), &landed.story, true).bytes;
+    if marked == now { Ok(()) } else { files::write_atomic(&work.main, &marked, Access::Usual) }
+}
+
+/// Refuses to go on with a run in the middle of an attempt if that would take a person's commits off the branch.
+pub(crate) async fn refuse_to_undo_commits(folder: &RunFolder, repository: &Repository) -> Result<(), AftermathError> {
+    for Leftover { attempt, checkpoint, .. } in leftovers(vec![folder.clone()], repository).await? {
+        let landed = repository.landed_since(checkpoint.head.as_ref()).await?;
+        if !landed.iter().any(|one| one.run == folder.id) {
+            refuse_if_committed_since(repository, folder, &attempt.id, &checkpoint).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Says so if somebody committed on top of an attempt after its run's last sign of life: putting the tree back would take
+/// that off the branch.
+async fn refuse_if_committed_since(
+    repository: &Repository,
+    folder: &RunFolder,
+    attempt: &AttemptId,
+    checkpoint: &Checkpoint,
+) -> Result<(), AftermathError> {
+    let (Some(base), Some(beat)) = (&checkpoint.head, folder.last_beat()) else { return Ok(()) };
+    let beat = beat.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let since = i64::try_from(beat).unwrap_or(i64::MAX).saturating_add(SURELY_LATER);
+    let commits = repository.committed_after(base, since).await?;
+    if commits.is_empty() {
+        return Ok(());
+    }
+    let base = base.to_string();
+    Err(AftermathError::CommittedSince { run: folder.id.clone(), attempt: attempt.clone(), commits, base })
+}

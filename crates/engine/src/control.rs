@@ -1,0 +1,188 @@
+//! Control of a running run from another terminal: requests over a unix socket in the user's runtime folder, one JSON
+//! object a line, each answered once it is on its way into the run.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ralphloop_core::event::{Fact, StopCause, StopLevel};
+use ralphloop_core::ids::RunId;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::driver::Inbox;
+use crate::files;
+
+/// A request is no longer than this.
+const MAX_REQUEST: u64 = 64 * 1024;
+/// How long either side waits for the other.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What may be asked of a running run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Stop.
+    Stop {
+        /// At once, not after the attempt.
+        now: bool,
+    },
+    /// Pause after the attempt.
+    Pause,
+    /// A sentence for the next prompt.
+    Guide {
+        /// The sentence.
+        text: String,
+    },
+}
+
+impl Request {
+    fn into_fact(self) -> Fact {
+        match self {
+            Self::Stop { now } => Fact::StopRequested {
+                cause: StopCause::Request,
+                level: if now { StopLevel::Now } else { StopLevel::AfterAttempt },
+            },
+            Self::Pause => Fact::PauseRequested,
+            Self::Guide { text } => Fact::GuidanceAdded { text },
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Reply {
+    ok: bool,
+    message: String,
+}
+
+/// Why a request did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The run does not listen.
+    #[error("run {run} does not answer at {} ({source}): it may have ended just now, see `ralphloop status`", .path.display())]
+    NotListening {
+        /// The run.
+        run: RunId,
+        /// The socket.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It answered that it will not.
+    #[error("run {run} refused: {message}")]
+    Refused {
+        /// The run.
+        run: RunId,
+        /// Why.
+        message: String,
+    },
+}
+
+/// The user's runtime folder for sockets: paths of sockets must be short, so they cannot lie in the repository.
+fn runtime_folder() -> PathBuf {
+    let uid = rustix::process::getuid().as_raw();
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        Some(dir) if dir.is_absolute() && dir.is_dir() => dir.join("ralphloop"),
+        _ => PathBuf::from(format!("/tmp/ralphloop-{uid}")),
+    }
+}
+
+/// The socket of a run: its id may occur in several repositories, so the folder of its journal tells them apart.
+fn socket_of(run: &RunId, folder: &Path) -> PathBuf {
+    let place = blake3::hash(folder.as_os_str().as_encoded_bytes()).to_hex();
+    runtime_folder().join(format!("{run}-{}.sock", &place.as_str()[..8]))
+}
+
+/// Listens for requests to one run. The socket goes away with this.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Control {
+    /// Opens the socket of a run. The folder must be the user's own, since what comes in is obeyed.
+    pub fn open(run: &RunId, folder: &Path) -> io::Result<Self> {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let path = socket_of(run, folder);
+        let runtime = runtime_folder();
+        files::create_private_dir(&runtime).map_err(io::Error::other)?;
+        let meta = std::fs::symlink_metadata(&runtime)?;
+        if !meta.is_dir() || meta.uid() != rustix::process::getuid().as_raw() {
+            return Err(io::Error::other(format!("{} is not a folder of this user", runtime.display())));
+        }
+        std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o700))?;
+        // One process has the run's lock, so a socket that is there was left by one that died.
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+            _ => {}
+        }
+        Ok(Self { listener: UnixListener::bind(&path)?, path })
+    }
+
+    /// Answers requests until `done`.
+    pub async fn serve(self, inbox: Inbox, done: CancellationToken) {
+        let mut clients = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => {
+                    if let Ok((stream, _)) = accepted {
+                        clients.spawn(answer(stream, inbox.clone()));
+                    }
+                }
+                Some(_) = clients.join_next() => {}
+                () = done.cancelled() => break,
+            }
+        }
+        clients.shutdown().await;
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // Another run of the same name cannot have opened it: we hold the lock.
+        drop(std::fs::remove_file(&self.path));
+    }
+}
+
+async fn answer(stream: UnixStream, inbox: Inbox) {
+    let (read, mut write) = stream.into_split();
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(read.take(MAX_REQUEST));
+    let read = tokio::time::timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await;
+    let reply = match read.map(|r| r.map(|_| serde_json::from_slice::<Request>(&line))) {
+        Ok(Ok(Ok(request))) => match inbox.send(request.into_fact()) {
+            Ok(()) => Reply { ok: true, message: "noted".to_owned() },
+            Err(_) => Reply { ok: false, message: "the run is ending".to_owned() },
+        },
+        Ok(Ok(Err(e))) => Reply { ok: false, message: format!("not a request: {e}") },
+        Ok(Err(_)) | Err(_) => return,
+    };
+    let mut bytes = serde_json::to_vec(&reply).unwrap_or_default();
+    bytes.push(b'\n');
+    // Who asked may be gone; the request counts all the same.
+    drop(tokio::time::timeout(PATIENCE, write.write_all(&bytes)).await);
+}
+
+/// Asks something of the run whose folder this is.
+pub async fn ask(run: &RunId, folder: &Path, request: &Request) -> Result<(), ControlError> {
+    let path = socket_of(run, folder);
+    let reply = tokio::time::timeout(PATIENCE, exchange(&path, request))
+        .await
+        .unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut)))
+        .map_err(|source| ControlError::NotListening { run: run.clone(), path, source })?;
+    if reply.ok { Ok(()) } else { Err(ControlError::Refused { run: run.clone(), message: reply.message }) }
+}
+
+async fn exchange(path: &Path, request: &Request) -> io::Result<Reply> {
+    let mut stream = UnixStream::connect(path).await?;
+    let mut bytes = serde_json::to_vec(request)?;
+    bytes.push(b'\n');
+    stream.write_all(&bytes).await?;
+    let mut line = Vec::new();
+    BufReader::new(stream.take(MAX_REQUEST)).read_until(b'\n', &mut line).await?;
+    Ok(serde_json::from_slice(&line)?)
+}

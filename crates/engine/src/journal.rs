@@ -1,0 +1,423 @@
+//! A run's journal: one event a line, durable before anything is done about it. The journal is the recovery.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
+
+use ralphloop_core::event::{Event, Fact};
+use serde::{Deserialize, Serialize};
+
+use crate::files::FileError;
+
+/// The format of the lines. A journal with a higher one is refused, never guessed at.
+pub const VERSION: u32 = 1;
+
+/// A journal shorter than this is read in one piece, in bytes.
+const PART: usize = 1 << 20;
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    /// The format's version.
+    v: u32,
+    /// From 0, without gaps.
+    seq: u64,
+    /// Milliseconds since the epoch.
+    at: ralphloop_core::units::Timestamp,
+    /// The fact.
+    fact: Fact,
+}
+
+/// The same line, by reference.
+#[derive(Serialize)]
+struct LineRef<'a> {
+    v: u32,
+    seq: u64,
+    at: ralphloop_core::units::Timestamp,
+    fact: &'a Fact,
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// It could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A line that is not the last one is damaged.
+    #[error("{}:{line}: the journal is damaged here ({why})", .path.display())]
+    Damaged {
+        /// The journal.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It was written by a newer program.
+    #[error(
+        "{}: the journal has format {found} and this program knows {VERSION}: use the newer ralphloop that wrote it",
+        .path.display()
+    )]
+    Newer {
+        /// The journal.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// It holds no whole event.
+    #[error("{}: the journal holds no event", .path.display())]
+    Empty {
+        /// The journal.
+        path: PathBuf,
+    },
+}
+
+/// Appends to a journal. One writer at a time: the holder of the run's lock.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    next: u64,
+    /// Where the last whole line ends.
+    end: u64,
+}
+
+impl Journal {
+    /// A new journal; it must not exist.
+    pub fn create(path: &Path) -> Result<Self, JournalError> {
+        let file = crate::files::create_private(path)?;
+        Ok(Self { file, path: path.to_owned(), next: 0, end: 0 })
+    }
+
+    /// Goes on with a journal whose events were read; a torn last line is cut off.
+    pub fn reopen(path: &Path, read: &Replay) -> Result<Self, JournalError> {
+        let fail = |e| FileError::new("append to", path, e);
+        let mut file = OpenOptions::new().write(true).mode(0o600).open(path).map_err(fail)?;
+        file.set_len(read.end).map_err(fail)?;
+        file.seek(SeekFrom::Start(read.end)).map_err(fail)?;
+        Ok(Self { file, path: path.to_owned(), next: read.events.len() as u64, end: read.end })
+    }
+
+    /// Appends one event; when this returns, an event that decides something is on the disk.
+    ///
+    /// A failed write leaves the journal as it was before.
+    pub fn append(&mut self, event: &Event) -> Result<(), JournalError> {
+        let line = LineRef { v: VERSION, seq: self.next, at: event.at, fact: &event.fact };
+        let mut bytes = serde_json::to_vec(&line)
+            .map_err(|e| FileError::new("encode an event for", &self.path, std::io::Error::other(e)))?;
+        bytes.push(b'\n');
+        let written = self
+            .file
+            .write_all(&bytes)
+            .and_then(|()| if decides(&event.fact) { self.file.sync_data() } else { Ok(()) });
+        if let Err(e) = written {
+            // Whatever part of the line was written must not precede a later one.
+            let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)).map(drop));
+            let source = cut.err().unwrap_or(e);
+            return Err(FileError::new("append to", &self.path, source).into());
+        }
+        self.next += 1;
+        self.end += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Whether something is done about the fact that a power loss must not make undone in secret. Others can be lost with
+/// the work that they tell of.
+fn decides(fact: &Fact) -> bool {
+    match fact {
+        Fact::RunStarted { .. }
+        | Fact::Restarted { .. }
+        | Fact::CheckpointTaken { .. }
+        | Fact::AgentEnded { .. }
+        | Fact::Landed { .. }
+        | Fact::Reverted { .. }
+        | Fact::RevertFailed { .. }
+        | Fact::RepositoryBroken { .. }
+        | Fact::StopRequested { .. }
+        | Fact::PauseRequested
+        | Fact::GuidanceAdded { .. }
+        | Fact::LearningAdded { .. }
+        | Fact::RunEnded { .. } => true,
+        Fact::PlanChecked { .. }
+        | Fact::AttemptStarted { .. }
+        | Fact::CheckStarted { .. }
+        | Fact::CheckFinished { .. }
+        | Fact::CheckpointFailed { .. }
+        | Fact::AgentStarted { .. }
+        | Fact::TreeInspected { .. }
+        | Fact::LandingRefused { .. }
+        | Fact::LandingFailed { .. }
+        | Fact::Settled { .. }
+        | Fact::Woke => false,
+    }
+}
+
+/// What was read of a journal.
+#[derive(Debug)]
+pub struct Replay {
+    /// Its events, oldest first; at least one.
+    pub events: Vec<Event>,
+    /// Where the last whole line ends, in bytes.
+    end: u64,
+    /// A torn last line was left out.
+    pub torn: bool,
+}
+
+/// Reads a journal. A torn last line is left out; a damaged one before it is an error with its number.
+pub fn read(path: &Path) -> Result<Replay, JournalError> {
+    let bytes = std::fs::read(path).map_err(|e| FileError::new("read", path, e))?;
+    let mut events = Vec::new();
+    let mut end = 0;
+    for part in parse(&bytes) {
+        for line in part.lines {
+            if line.seq != events.len() as u64 {
+                let why = format!("event {} stands where {} should", line.seq, events.len());
+                return Err(JournalError::Damaged { path: path.to_owned(), line: events.len() as u64 + 1, why });
+            }
+            events.push(Event { at: line.at, fact: line.fact });
+        }
+        end += part.read;
+        let Some(Unread { line, why }) = part.unread else { continue };
+        match version_of(line) {
+            Some(found) if found > VERSION => return Err(JournalError::Newer { path: path.to_owned(), found }),
+            _ if end + line.len() + 1 >= bytes.len() => break,
+            _ => {
+                let (line, why) = (events.len() as u64 + 1, why.to_string());
+                return Err(JournalError::Damaged { path: path.to_owned(), line, why });
+            }
+        }
+    }
+    if events.is_empty() {
+        return Err(JournalError::Empty { path: path.to_owned() });
+    }
+    let torn = end < bytes.len();
+    Ok(Replay { events, end: end as u64, torn })
+}
+
+/// A part of a journal, as far as it could be read.
+struct Part<'a> {
+    lines: Vec<Line>,
+    /// Bytes of these lines.
+    read: usize,
+    /// The line after them, where there is one.
+    unread: Option<Unread<'a>>,
+}
+
+struct Unread<'a> {
+    /// Without its end.
+    line: &'a [u8],
+    why: serde_json::Error,
+}
+
+/// Parses a journal, a long one in parts at once: `status` is not to be waited for.
+fn parse(bytes: &[u8]) -> Vec<Part<'_>> {
+    let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
+    let mut rest = &bytes[..whole];
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = (rest.len() / threads).max(PART);
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let from = share.min(rest.len()) - 1;
+        let end = memchr::memchr(b'\n', &rest[from..]).map_or(rest.len(), |at| from + at + 1);
+        let (part, after) = rest.split_at(end);
+        parts.push(part);
+        rest = after;
+    }
+    std::thread::scope(|scope| {
+        let others: Vec<_> = parts.iter().skip(1).map(|part| scope.spawn(|| parse_part(part))).collect();
+        let mut read: Vec<Part<'_>> = parts.first().map(|part| parse_part(part)).into_iter().collect();
+        read.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        read
+    })
+}
+
+/// Parses whole lines up to the first that is none.
+fn parse_part(bytes: &[u8]) -> Part<'_> {
+    let mut part = Part { lines: Vec::new(), read: 0, unread: None };
+    while let Some(length) = memchr::memchr(b'\n', &bytes[part.read..]) {
+        let line = &bytes[part.read..part.read + length];
+        match serde_json::from_slice(line) {
+            Ok(read) => part.lines.push(read),
+            Err(why) => {
+                part.unread = Some(Unread { line, why });
+                break;
+            }
+        }
+        part.read += length + 1;
+    }
+    part
+}
+
+/// The version that a line states, whatever else it holds.
+fn version_of(line: &[u8]) -> Option<u32> {
+    #[derive(Deserialize)]
+    struct Version {
+        v: u32,
+    }
+    serde_json::from_slice::<Version>(line).ok().map(|v| v.v)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ralphloop_core::units::Timestamp;
+
+    fn event(n: i64) -> Event {
+        Event { at: Timestamp(n), fact: Fact::GuidanceAdded { text: format!("sentence {n}") } }
+    }
+
+    fn journal(events: i64) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let mut journal = Journal::create(&path).unwrap();
+        for n in 0..events {
+            journal.append(&event(n)).unwrap();
+        }
+        (dir, path)
+    }
+
+    #[test]
+    fn what_was_appended_is_read_back() {
+        let (_dir, path) = journal(3);
+        let replay = read(&path).unwrap();
+        assert_eq!(replay.events, [event(0), event(1), event(2)]);
+        assert!(!replay.torn);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_left_out_and_cut_off_before_the_next() {
+        let (_dir, path) = journal(3);
+        let whole = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &whole[..whole.len() - 7]).unwrap();
+        let replay = read(&path).unwrap();
+        assert_eq!(replay.events, [event(0), event(1)]);
+        assert!(replay.torn);
+        Journal::reopen(&path, &replay).unwrap().append(&event(9)).unwrap();
+        assert_eq!(read(&path).unwrap().events, [event(0), event(1), event(9)]);
+    }
+
+    /// Whatever a crash leaves of the last two lines: what is whole counts, what is not is dropped, and the next event
+    /// follows on what counts.
+    #[test]
+    fn cut_at_every_byte_of_its_last_two_lines_it_holds_exactly_the_whole_lines() {
+        let (_dir, path) = journal(4);
+        let whole = std::fs::read(&path).unwrap();
+        let ends: Vec<usize> = whole.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
+        for cut in ends[1]..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let left = ends.iter().filter(|end| **end <= cut).count();
+            let replay = read(&path).unwrap();
+            assert_eq!(replay.events, (0..4).map(event).take(left).collect::<Vec<_>>(), "cut at {cut}");
+            assert_eq!(replay.torn, !ends.contains(&cut), "cut at {cut}");
+            Journal::reopen(&path, &replay).unwrap().append(&event(9)).unwrap();
+            let again = read(&path).unwrap();
+            assert!(!again.torn && again.events.len() == left + 1, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn nul_bytes_where_a_line_was_to_be_are_dropped_with_it() {
+        let (_dir, path) = journal(3);
+        let whole = std::fs::read(&path).unwrap();
+        let last = whole[..whole.len() - 1].iter().rposition(|b| *b == b'\n').unwrap() + 1;
+        for from in [last, last + 5, whole.len()] {
+            let mut bytes = whole.clone();
+            bytes.resize(whole.len() + 100, 0);
+            bytes[from..].fill(0);
+            std::fs::write(&path, &bytes).unwrap();
+            let replay = read(&path).unwrap();
+            assert!(replay.torn);
+            assert_eq!(replay.events.len(), if from == whole.len() { 3 } else { 2 });
+            Journal::reopen(&path, &replay).unwrap().append(&event(9)).unwrap();
+            assert!(!read(&path).unwrap().torn);
+        }
+    }
+
+    #[test]
+    fn nul_bytes_between_lines_are_damage_with_its_line() {
+        let (_dir, path) = journal(4);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let second = bytes.iter().position(|b| *b == b'\n').unwrap() + 1;
+        bytes[second..second + 20].fill(0);
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(matches!(read(&path), Err(JournalError::Damaged { line: 2, .. })));
+    }
+
+    #[test]
+    fn a_write_that_finds_no_space_names_the_file_and_leaves_the_journal_as_it_was() {
+        let (_dir, path) = journal(2);
+        let before = std::fs::read(&path).unwrap();
+        let replay = read(&path).unwrap();
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut journal = Journal::reopen(&path, &replay).unwrap();
+        journal.file = full;
+        let error = journal.append(&event(2)).unwrap_err().to_string();
+        assert!(error.contains(&path.display().to_string()), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_missing_journal_is_an_error_that_names_it() {
+        let (_dir, path) = journal(1);
+        std::fs::remove_file(&path).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains(&path.display().to_string()));
+    }
+
+    #[test]
+    fn a_damaged_line_in_the_middle_is_an_error_with_its_number() {
+        let (_dir, path) = journal(3);
+        let text = std::fs::read_to_string(&path).unwrap().replacen("sentence 1\"", "sentence 1", 1);
+        std::fs::write(&path, text).unwrap();
+        assert!(matches!(read(&path), Err(JournalError::Damaged { line: 2, .. })));
+    }
+
+    #[test]
+    fn a_lost_line_is_noticed() {
+        let (_dir, path) = journal(3);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let without: Vec<&str> = text.lines().enumerate().filter(|(n, _)| *n != 1).map(|(_, l)| l).collect();
+        std::fs::write(&path, without.join("\n") + "\n").unwrap();
+        assert!(matches!(read(&path), Err(JournalError::Damaged { line: 2, .. })));
+    }
+
+    #[test]
+    fn a_long_journal_is_read_in_parts_and_is_the_same() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("journal.jsonl");
+        let line = |seq: i64| {
+            let fact = Fact::GuidanceAdded { text: "x".repeat(1000) };
+            serde_json::to_string(&LineRef { v: VERSION, seq: seq.cast_unsigned(), at: Timestamp(seq), fact: &fact })
+                .unwrap()
+                + "\n"
+        };
+        let whole: String = (0..5000).map(line).collect();
+        std::fs::write(&path, &whole).unwrap();
+        let replay = read(&path).unwrap();
+        assert_eq!((replay.events.len(), replay.end, replay.torn), (5000, whole.len() as u64, false));
+        assert!(replay.events.iter().zip(0..).all(|(event, seq)| event.at == Timestamp(seq)));
+        std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
+        let replay = read(&path).unwrap();
+        assert_eq!((replay.events.len(), replay.torn), (4999, true));
+        std::fs::write(&path, whole.replacen("\"seq\":4321,", "\"seq\":4321;", 1)).unwrap();
+        assert!(matches!(read(&path), Err(JournalError::Damaged { line: 4322, .. })));
+    }
+
+    #[test]
+    fn nothing_and_nothing_but_nul_is_empty() {
+        let (_dir, path) = journal(0);
+        assert!(matches!(read(&path), Err(JournalError::Empty { .. })));
+        std::fs::write(&path, [0; 64]).unwrap();
+        assert!(matches!(read(&path), Err(JournalError::Empty { .. })));
+    }
+
+    #[test]
+    fn a_newer_format_is_refused() {
+        let (_dir, path) = journal(1);
+        let line = r#"{"v":99,"seq":1,"at":0,"fact":{"kind":"telepathy"}}"#;
+        std::fs::write(&path, std::fs::read_to_string(&path).unwrap() + line + "\n").unwrap();
+        assert!(matches!(read(&path), Err(JournalError::Newer { found: 99, .. })));
+    }
+}

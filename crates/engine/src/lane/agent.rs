@@ -1,0 +1,275 @@
+//! One call of an agent in the lane: prompt in, stream decoded and kept, all of it gone at the end.
+
+use std::time::{Duration, Instant};
+
+use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
+use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
+use ralphloop_agent::prompt;
+use ralphloop_core::effect::Brief;
+use ralphloop_core::event::Fact;
+use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
+use ralphloop_core::ids::{AttemptId, CallNumber};
+use ralphloop_core::run::Run;
+use tokio_util::sync::CancellationToken;
+
+use super::Parts;
+use crate::clock;
+use crate::process::{Call, Environment, Exit, Limits, Ownership, Running, SpawnError, StopLevel, Stream};
+use crate::settings::Settings;
+use crate::transcript::{self, Writer};
+
+/// From TERM to KILL.
+const GRACE: Duration = Duration::from_secs(5);
+/// How long the end of a quiet agent's transcript may wait to be readable.
+const FLUSH_AFTER: Duration = Duration::from_secs(1);
+
+/// What the agent is told, or why that could not be written.
+pub(super) fn prompt(run: &Run, attempt: &AttemptId, brief: &Brief, settings: &Settings) -> Result<String, String> {
+    let Some(story) = run.plan().story(&attempt.story) else {
+        return Err(format!("the plan has no story {}", attempt.story));
+    };
+    let max = run.policy().max_retries + 1;
+    let charged = run.record(&attempt.story).map_or(0, |r| r.charged);
+    prompt::build(&prompt::PromptInput {
+        plan: run.plan(),
+        story,
+        brief,
+        attempt: charged + 1,
+        max_attempts: max,
+        grammar: &settings.grammar,
+        gates: &run.policy().gates,
+        learnings_budget: settings.prompts.learnings,
+        template: settings.prompts.template.as_ref().map(|(name, text)| (name.as_str(), text.as_str())),
+    })
+    .map_err(|e| e.to_string())
+}
+
+pub(super) async fn run(
+    parts: &Parts,
+    attempt: AttemptId,
+    call: CallNumber,
+    prompt: Result<String, String>,
+    time: Duration,
+    cancel: CancellationToken,
+) {
+    let began = Instant::now();
+    let report = match prompt {
+        Err(message) => gone(AgentEnd::CannotStart { message }),
+        Ok(prompt) => match start(parts, &prompt, time, cancel).await {
+            Err(error) => gone(AgentEnd::CannotStart { message: error.to_string() }),
+            Ok(running) => {
+                // Only for the case that this process and the agent's supervisor are killed at once.
+                drop(parts.folder.note_child(&running.record()));
+                parts.say(Fact::AgentStarted { attempt: attempt.clone(), call });
+                watch(parts, &attempt, call, &prompt, running, began).await
+            }
+        },
+    };
+    let report = Box::new(AgentReport { took: began.elapsed(), ..redacted(parts, report) });
+    parts.say(Fact::AgentEnded { attempt, call, report });
+}
+
+async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: CancellationToken) -> Result<Running, SpawnError> {
+    let invocation = parts.settings.agent.invocation();
+    let times = parts.settings.times;
+    let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
+    let call = Call::new(&invocation.program, &parts.work.project)
+        .args(&invocation.arguments)
+        .environment(environment)
+        .stdin_bytes(prompt.as_bytes())
+        .limits(Limits {
+            total: time,
+            first_output: Some(times.start),
+            idle: Some(times.idle),
+            exit_grace: times.exit_grace,
+            grace: GRACE,
+        })
+        .ownership(Ownership::Supervised)
+        .cancel(cancel);
+    parts.spawner.start(call).await
+}
+
+/// Why we ended the agent ourselves, if we did.
+enum OurReason {
+    Loop { call: String, times: u32 },
+    Transcript { message: String },
+}
+
+async fn watch(
+    parts: &Parts,
+    attempt: &AttemptId,
+    call: CallNumber,
+    prompt: &str,
+    mut running: Running,
+    began: Instant,
+) -> AgentReport {
+    let redact: transcript::Redact<'_> = &|bytes| parts.redactor.redact(bytes);
+    let mut ours = None;
+    let mut transcript = open_transcript(parts, attempt, call, redact, &mut ours);
+    let mut decoder = Decoder::new(parts.settings.agent.format, prompt, LOOP_AFTER);
+    let mut events = Vec::new();
+    let mut hurried = false;
+    let mut unflushed = false;
+    if ours.is_some() {
+        running.stop(StopLevel::Gentle);
+    }
+    loop {
+        let chunk = tokio::select! {
+            chunk = running.next() => chunk,
+            () = parts.hurry.cancelled(), if !hurried => {
+                hurried = true;
+                running.stop(StopLevel::Now);
+                continue;
+            }
+            () = tokio::time::sleep(FLUSH_AFTER), if unflushed => {
+                unflushed = false;
+                // What a quiet agent said last is to be seen; a failure shows with the next write.
+                drop(transcript.as_mut().map(|writer| writer.flush(clock::now())));
+                continue;
+            }
+        };
+        unflushed = true;
+        let Some(chunk) = chunk else { break };
+        if let Some(writer) = &mut transcript
+            && let Err(error) = writer.write(stream_of(chunk.stream), &chunk.bytes, clock::now())
+        {
+            ours = Some(OurReason::Transcript { message: error.to_string() });
+            transcript = None;
+            running.stop(StopLevel::Gentle);
+        }
+        decoder.push(agent_stream_of(chunk.stream), &chunk.bytes, &mut events);
+        for event in events.drain(..) {
+            match &event {
+                AgentEvent::Ended { .. } => running.saw_final_event(),
+                AgentEvent::Repeating { call, times } if ours.is_none() => {
+                    ours = Some(OurReason::Loop { call: call.clone(), times: *times });
+                    running.stop(StopLevel::Gentle);
+                }
+                _ => {}
+            }
+            parts.talk(attempt, call, event);
+        }
+    }
+    let ending = running.wait().await;
+    let process = match ending {
+        Ok(ending) if ending.stayed => ProcessEnd::Lingered,
+        Ok(ending) => process_end(ending.exit),
+        Err(error) => return gone(AgentEnd::Internal { message: error.to_string() }),
+    };
+    let clock = Clock { now: clock::now(), zone: parts.zone.clone() };
+    let grammar = &parts.settings.grammar;
+    let ending = Ending { process, story: &attempt.story, grammar, clock: &clock, took: began.elapsed() };
+    let mut report = decoder.finish(ending, &mut events);
+    for event in events {
+        parts.talk(attempt, call, event);
+    }
+    if let Some(writer) = transcript
+        && let Err(error) = writer.finish(clock::now())
+    {
+        ours.get_or_insert(OurReason::Transcript { message: error.to_string() });
+    }
+    match ours {
+        Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
+        Some(OurReason::Transcript { message }) => report.end = AgentEnd::Internal { message },
+        None => {}
+    }
+    report
+}
+
+fn open_transcript<'r>(
+    parts: &Parts,
+    attempt: &AttemptId,
+    call: CallNumber,
+    redact: transcript::Redact<'r>,
+    ours: &mut Option<OurReason>,
+) -> Option<Writer<'r>> {
+    let path = transcript::path_of(parts.folder.path(), attempt, call);
+    match Writer::create(path, redact, transcript::DEFAULT_MAX_BYTES) {
+        Ok(writer) => Some(writer),
+        Err(error) => {
+            *ours = Some(OurReason::Transcript { message: error.to_string() });
+            None
+        }
+    }
+}
+
+/// A report of an agent of which nothing was seen.
+fn gone(end: AgentEnd) -> AgentReport {
+    AgentReport {
+        end,
+        claim: Claim::None { near_miss: None },
+        last_words: String::new(),
+        usage: Usage::default(),
+        took: Duration::ZERO,
+        learnings: Vec::new(),
+    }
+}
+
+/// No secret that the agent repeats gets into the journal.
+fn redacted(parts: &Parts, report: AgentReport) -> AgentReport {
+    let text = |t: &str| parts.redact_text(t);
+    let claim = match &report.claim {
+        Claim::Complete => Claim::Complete,
+        Claim::Failed { reason } => Claim::Failed { reason: text(reason) },
+        Claim::Blocked { reason } => Claim::Blocked { reason: text(reason) },
+        Claim::None { near_miss } => Claim::None { near_miss: near_miss.as_deref().map(text) },
+    };
+    AgentReport {
+        end: redacted_end(report.end, &text),
+        claim,
+        last_words: text(&report.last_words),
+        learnings: report.learnings.iter().map(|l| text(l)).collect(),
+        ..report
+    }
+}
+
+fn redacted_end(mut end: AgentEnd, text: &dyn Fn(&str) -> String) -> AgentEnd {
+    match &mut end {
+        AgentEnd::Error { message }
+        | AgentEnd::Crashed { message, .. }
+        | AgentEnd::PromptTooLong { message }
+        | AgentEnd::Limit { message, .. }
+        | AgentEnd::Overloaded { message }
+        | AgentEnd::Network { message }
+        | AgentEnd::SignIn { message, .. }
+        | AgentEnd::NoCredit { message }
+        | AgentEnd::ModelUnknown { message }
+        | AgentEnd::CannotStart { message }
+        | AgentEnd::Internal { message }
+        | AgentEnd::Silent { last_output: message, .. }
+        | AgentEnd::Looped { call: message, .. } => *message = text(message),
+        AgentEnd::Finished
+        | AgentEnd::NoFinalMessage
+        | AgentEnd::NoOutput
+        | AgentEnd::NeverSpoke { .. }
+        | AgentEnd::TimedOut { .. }
+        | AgentEnd::Stopped => {}
+        AgentEnd::PermissionDenied { tools } => tools.iter_mut().for_each(|tool| *tool = text(tool)),
+    }
+    end
+}
+
+fn process_end(exit: Exit) -> ProcessEnd {
+    match exit {
+        Exit::Code(code) => ProcessEnd::Exited { code },
+        Exit::Signal(signal) => ProcessEnd::Signalled { signal },
+        Exit::TimedOut(after) => ProcessEnd::TimedOut { after },
+        Exit::NeverSpoke(after) => ProcessEnd::NeverSpoke { after },
+        Exit::Silent(after) => ProcessEnd::Silent { after },
+        Exit::Cancelled => ProcessEnd::Stopped,
+    }
+}
+
+fn stream_of(stream: Stream) -> transcript::Stream {
+    match stream {
+        Stream::Stdout => transcript::Stream::Out,
+        Stream::Stderr => transcript::Stream::Err,
+    }
+}
+
+fn agent_stream_of(stream: Stream) -> AgentStream {
+    match stream {
+        Stream::Stdout => AgentStream::Stdout,
+        Stream::Stderr => AgentStream::Stderr,
+    }
+}

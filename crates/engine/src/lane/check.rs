@@ -1,0 +1,105 @@
+//! Gates and checks in the lane.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use ralphloop_core::event::{CheckRef, CheckStage, Fact};
+use ralphloop_core::evidence::CheckResult;
+use ralphloop_core::ids::{AttemptId, TreeId};
+use ralphloop_core::plan::Check;
+use ralphloop_core::run::Run;
+use tokio_util::sync::CancellationToken;
+
+use super::Parts;
+use crate::gates::Gate;
+use crate::gates::run::{Ran, Runner};
+
+/// What is to be run.
+#[derive(Debug)]
+pub(super) enum What {
+    /// A gate, and the tree where it was inspected just now.
+    Gate(Gate, Option<TreeId>),
+    Story(Check),
+    /// The reference names nothing, which the core never does.
+    Nothing,
+}
+
+impl What {
+    pub(super) fn of(run: &Run, attempt: &AttemptId, check: CheckRef, inspected: Option<TreeId>) -> Self {
+        match check {
+            CheckRef::Gate(gate) => run.policy().gates.get(gate).cloned().map(|gate| Self::Gate(gate, inspected)),
+            CheckRef::Story(own) => {
+                run.plan().story(&attempt.story).and_then(|s| s.checks.get(own)).cloned().map(Self::Story)
+            }
+        }
+        .unwrap_or(Self::Nothing)
+    }
+}
+
+pub(super) async fn run(
+    parts: &Parts,
+    attempt: AttemptId,
+    stage: CheckStage,
+    check: CheckRef,
+    what: What,
+    fresh: bool,
+    cancel: CancellationToken,
+) {
+    let finished = |attempt, result, cached, took| Fact::CheckFinished { attempt, stage, check, result, cached, took };
+    let tree = match &what {
+        What::Gate(_, Some(inspected)) => Some(inspected.clone()),
+        What::Gate(_, None) => parts.repository.tree_id().await.ok(),
+        // A story's check may look beyond the tree, so its result is never taken from another time.
+        What::Story(_) | What::Nothing => None,
+    };
+    if let (What::Gate(gate, _), Some(tree), false) = (&what, &tree, fresh)
+        && let Some((result, took)) = known(parts, tree, gate)
+    {
+        return parts.say(finished(attempt, result, true, took));
+    }
+    parts.say(Fact::CheckStarted { attempt: attempt.clone(), stage, check });
+    let runner = Runner {
+        spawner: &parts.spawner,
+        project: &parts.work.project,
+        timeout: parts.settings.times.gate,
+        cancel: either(cancel, &parts.hurry),
+        redact: &|bytes| parts.redact(bytes),
+    };
+    let ran = match &what {
+        What::Gate(gate, _) => runner.run_gate(gate).await,
+        What::Story(check) => runner.run_check(check).await,
+        What::Nothing => Ok(Ran {
+            result: CheckResult::CouldNotRun { why: "there is no such check".to_owned() },
+            took: Duration::ZERO,
+            repeatable: false,
+        }),
+    };
+    match ran {
+        Err(_) => parts.say(finished(attempt, CheckResult::Stopped, false, Duration::ZERO)),
+        Ok(ran) => {
+            if let (What::Gate(gate, _), Some(tree)) = (&what, &tree) {
+                remember(parts, tree, gate, &ran);
+            }
+            parts.say(finished(attempt, ran.result, false, ran.took));
+        }
+    }
+}
+
+fn known(parts: &Parts, tree: &TreeId, gate: &Gate) -> Option<(CheckResult, Duration)> {
+    let cache = parts.cache.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.get(tree, gate).map(|(result, took)| (result.clone(), took))
+}
+
+fn remember(parts: &Parts, tree: &TreeId, gate: &Gate, ran: &Ran) {
+    let mut cache = parts.cache.lock().unwrap_or_else(PoisonError::into_inner);
+    // A cache that cannot be written only costs time.
+    drop(cache.put(tree, gate, ran));
+}
+
+/// A token that is cancelled when either is.
+pub(super) fn either(own: CancellationToken, hurry: &CancellationToken) -> CancellationToken {
+    if hurry.is_cancelled() {
+        own.cancel();
+    }
+    own
+}

@@ -1,0 +1,53 @@
+//! The message of a story's commit: subject, and trailers by which the commit is recognised.
+
+use ralphloop_agent::sanitize;
+use ralphloop_core::effect::Ground;
+use ralphloop_core::ids::{AttemptId, RunId, StoryId};
+use ralphloop_core::run::Run;
+
+/// Columns of a commit's subject.
+const SUBJECT: usize = 120;
+
+/// A story's id as its trailer has it: on one line, whole, so that it is found again.
+pub(crate) fn trailer_id(story: &StoryId) -> String {
+    sanitize::one_line(story.as_str(), usize::MAX)
+}
+
+/// A commit to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Message {
+    /// The run.
+    pub(super) run: RunId,
+    /// Subject, blank line, trailers.
+    pub(super) text: String,
+}
+
+/// That of a story that is proven so.
+pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground) -> Message {
+    let title = run.plan().story(&attempt.story).map(|s| s.title.as_str()).unwrap_or_default();
+    let first = title.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or_default();
+    let one = |text: &str| sanitize::one_line(text, SUBJECT);
+    let story = one(attempt.story.as_str());
+    let title = if first.is_empty() { "as specified" } else { first };
+    let checks = match ground {
+        Ground::Verified => "passed",
+        Ground::Unverified => "none exist",
+        Ground::NoSignal => "passed, without a signal of the agent",
+        Ground::NoChange => "passed, without a change of files",
+    };
+    let mut trailers = vec![
+        ("Run", one(run.id().as_str())),
+        ("Story", trailer_id(&attempt.story)),
+        ("Attempt", attempt.number.to_string()),
+        ("Work", one(&run.plan().work.to_string())),
+        ("Agent", one(run.agent())),
+        ("Checks", checks.to_owned()),
+    ];
+    if let Some(cost) = run.record(&attempt.story).and_then(|r| r.usage.cost) {
+        trailers.push(("Cost", format!("{:.4} USD", cost.dollars())));
+    }
+    let subject = one(&format!("feat({story}): {title}"));
+    let trailers: Vec<String> = trailers.iter().map(|(key, value)| format!("Ralphloop-{key}: {value}")).collect();
+    let text = format!("{subject}\n\n{}\n", trailers.join("\n"));
+    Message { run: run.id().clone(), text }
+}

@@ -1,0 +1,371 @@
+//! The lane's tree: checkpoint, inspection, landing, going back; and the spec's file in it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use ralphloop_core::event::{Fact, PlanChange};
+use ralphloop_core::evidence::TreeReport;
+use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, StoryId, TreeId};
+use ralphloop_core::plan::{Plan, WorkState};
+use ralphloop_spec::Reconciled;
+use tokio_util::sync::CancellationToken;
+
+use super::Parts;
+use super::message::{Message, trailer_id};
+use crate::files::{self, Access, FileError};
+use crate::git::{
+    self, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
+};
+use crate::runs::RunFolder;
+use crate::work::{self, WorkRef};
+
+/// How long a commit may go on once the run is to stop.
+const LANDING_GRACE: Duration = Duration::from_secs(5);
+/// Bytes that have to be free before a story begins: what a checkpoint, a journal and a commit of a small project need.
+const ROOM: u64 = 4 * 1024 * 1024;
+
+/// What became of the spec since it was read as `known`; `landed` are the stories that this run has ticked itself.
+pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<StoryId>) -> PlanChange {
+    let reading = work::load(work)
+        .map_err(|e| e.to_string())
+        .and_then(|files| ralphloop_spec::read(&files).map_err(|e| e.to_string()));
+    match reading {
+        Ok(reading) if same_but_for_ticks(&reading.plan, known, landed) => PlanChange::Same,
+        Ok(reading) => PlanChange::Changed { plan: Box::new(reading.plan) },
+        Err(message) => PlanChange::Unreadable { message },
+    }
+}
+
+/// Boxes that landings ticked are no edit.
+fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> bool {
+    let mut now = now.clone();
+    for story in now.stories.iter_mut().filter(|s| landed.contains(&s.id) && s.state == WorkState::Done) {
+        if let Some(before) = known.story(&story.id) {
+            story.state = before.state;
+            for (task, before) in story.tasks.iter_mut().zip(&before.tasks) {
+                task.state = before.state;
+            }
+        }
+    }
+    now == *known
+}
+
+fn read_spec(work: &WorkRef) -> Result<Option<Vec<u8>>, FileError> {
+    match std::fs::read(&work.main) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(FileError::new("read", &work.main, e)),
+    }
+}
+
+fn spec_before(folder: &RunFolder, attempt: &AttemptId) -> Result<Vec<u8>, FileError> {
+    let path = folder.spec_before(attempt);
+    std::fs::read(&path).map_err(|e| FileError::new("read", &path, e))
+}
+
+fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<Reconciled, FileError> {
+    let before = spec_before(&parts.folder, attempt)?;
+    let now = read_spec(&parts.work)?;
+    Ok(ralphloop_spec::reconcile(parts.work.id.scheme, &before, now.as_deref(), &attempt.story, landed))
+}
+
+pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
+    let fact = match take(parts, &attempt).await {
+        Ok(notes) => Fact::CheckpointTaken { attempt, notes },
+        Err(why) => Fact::CheckpointFailed { attempt, why },
+    };
+    parts.say(fact);
+}
+
+async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String> {
+    files::require_space(parts.folder.path(), ROOM).map_err(|e| e.to_string())?;
+    let bytes = read_spec(&parts.work).map_err(|e| e.to_string())?.unwrap_or_default();
+    let path = parts.folder.spec_before(attempt);
+    let keep_spec = tokio::task::spawn_blocking(move || {
+        if let Some(folder) = path.parent() {
+            files::create_private_dir(folder)?;
+        }
+        files::write_atomic(&path, &bytes, Access::Private)
+    });
+    let name = parts.folder.checkpoint_name(attempt);
+    // The disk is waited for while the tree is looked at.
+    let (kept, checkpoint) = tokio::join!(keep_spec, parts.repository.checkpoint(&name));
+    kept.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    Ok(checkpoint.map_err(|e| e.to_string())?.notes)
+}
+
+async fn load(parts: &Parts, attempt: &AttemptId) -> Result<Checkpoint, String> {
+    parts.repository.load(&parts.folder.checkpoint_name(attempt)).await.map_err(|e| e.to_string())
+}
+
+pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber) {
+    let fact = match look(parts, &attempt).await {
+        Ok(report) => {
+            parts.tree_is(Some(report.tree.clone()));
+            Fact::TreeInspected { attempt, call, report }
+        }
+        Err(why) => Fact::RepositoryBroken { attempt, why },
+    };
+    parts.say(fact);
+}
+
+async fn look(parts: &Parts, attempt: &AttemptId) -> Result<TreeReport, String> {
+    let checkpoint = load(parts, attempt).await?;
+    let inspection = parts.repository.inspect(&checkpoint).await.map_err(|e| e.to_string())?;
+    let mut notes = match inspection.frame {
+        Frame::Intact => Vec::new(),
+        Frame::Repairable(repairs) => repairs.iter().map(ToString::to_string).collect(),
+        Frame::Broken { why } => return Err(why),
+    };
+    let reconciled = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
+    notes.extend(reconciled.notes);
+    let spec = parts.spec_in_tree();
+    let changed = inspection.changes.iter().filter(|c| is_work(c, spec.as_deref())).count();
+    Ok(TreeReport {
+        tree: inspection.tree,
+        files_changed: u32::try_from(changed).unwrap_or(u32::MAX),
+        had_open_boxes: reconciled.own_boxes.had_open,
+        all_boxes_ticked: reconciled.own_boxes.all_ticked,
+        notes,
+    })
+}
+
+/// Makes the story's commit; `proven` is the tree on which its checks passed. `cancel` leaves it a moment to come to its
+/// end, since it is proven; a hook that hangs is ended then.
+pub(super) async fn land(
+    parts: &Parts,
+    attempt: AttemptId,
+    message: Message,
+    proven: Option<TreeId>,
+    cancel: CancellationToken,
+) {
+    let stop = CancellationToken::new();
+    let stopper = async {
+        cancel.cancelled().await;
+        drop(tokio::time::timeout(LANDING_GRACE, parts.hurry.cancelled()).await);
+        stop.cancel();
+        std::future::pending().await
+    };
+    let landed = tokio::select! {
+        landed = try_to_land(parts, &attempt, message, proven, stop.clone()) => landed,
+        never = stopper => never,
+    };
+    let fact = match landed {
+        Ok((commit, notes)) => Fact::Landed { attempt, commit, notes },
+        Err(Refusal::Refused { by, output }) => {
+            let output = parts.redact_text(&output);
+            Fact::LandingRefused { attempt, by, output }
+        }
+        Err(Refusal::Failed { why }) => Fact::LandingFailed { attempt, why },
+    };
+    parts.say(fact);
+}
+
+/// Why there is no commit.
+enum Refusal {
+    /// The repository refused it; the agent may mend that.
+    Refused { by: String, output: String },
+    /// The environment is wrong.
+    Failed { why: String },
+}
+
+impl Refusal {
+    fn failed(error: impl std::fmt::Display) -> Self {
+        Self::Failed { why: error.to_string() }
+    }
+}
+
+impl From<LandError> for Refusal {
+    fn from(error: LandError) -> Self {
+        match error {
+            LandError::HookRefused { output } => Self::Refused { by: "a hook refused the commit".to_owned(), output },
+            LandError::TimedOut { .. } | LandError::Suspicious { .. } => {
+                Self::Refused { by: error.to_string(), output: String::new() }
+            }
+            other => Self::failed(other),
+        }
+    }
+}
+
+async fn try_to_land(
+    parts: &Parts,
+    attempt: &AttemptId,
+    message: Message,
+    proven: Option<TreeId>,
+    stop: CancellationToken,
+) -> Result<(CommitId, Vec<String>), Refusal> {
+    let found = parts.repository.find_checkpoint(&parts.folder.checkpoint_name(attempt)).await;
+    let found = found.map_err(Refusal::failed)?;
+    let head = parts.repository.head().map_err(Refusal::failed)?;
+    // Where the branch stands as it stood at the checkpoint, nothing has landed since.
+    if found.as_ref().is_none_or(|checkpoint| checkpoint.head != head) {
+        let known_as = StoryId(trailer_id(&attempt.story));
+        let landed = parts.repository.find_landed(Some(&parts.base), &message.run, &known_as).await;
+        if let Some(commit) = landed.map_err(Refusal::failed)? {
+            settle_spec(parts, attempt).map_err(Refusal::failed)?;
+            return Ok((commit, Vec::new()));
+        }
+    }
+    let Some(checkpoint) = found else {
+        return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")));
+    };
+    let Reconciled { bytes, notes, .. } = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
+    let landing = Landing {
+        message: message.text,
+        kept_under: git::attempt_ref(&parts.folder.id, attempt),
+        write_back: parts.spec_in_tree().map(|spec| (spec, bytes)).into_iter().collect(),
+        hold_back: HoldBack::default(),
+        allow_empty: true,
+        stop,
+    };
+    let landed = parts.repository.land(&checkpoint, &landing).await?;
+    settle_spec(parts, attempt).map_err(Refusal::failed)?;
+    if let Some(proven) = proven
+        && landed.changed_by_hooks.is_empty()
+        && landed.left_dirty.is_empty()
+        && landed.held_back.is_empty()
+    {
+        carry_over_results(parts, &proven).await;
+    }
+    forget(&parts.repository, &parts.folder, attempt, &checkpoint).await;
+    Ok((landed.commit.clone(), notes.into_iter().chain(landing_notes(landed)).collect()))
+}
+
+/// The landed tree differs from the proven one only by the marks that the tool itself has set in the spec, so what gates
+/// said of the one holds for the other, and the next story's base is known.
+async fn carry_over_results(parts: &Parts, proven: &TreeId) {
+    if let Ok(landed) = parts.repository.tree_id().await {
+        let mut cache = parts.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        // A cache that cannot be written only costs time.
+        drop(cache.carry_over(proven, &landed));
+    }
+}
+
+/// Marks the story in a spec that no commit holds. One that is marked already stays as it is.
+fn settle_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), FileError> {
+    let reconciled = reconcile(parts, attempt, true)?;
+    if read_spec(&parts.work)?.as_deref() == Some(reconciled.bytes.as_slice()) {
+        return Ok(());
+    }
+    files::write_atomic(&parts.work.main, &reconciled.bytes, Access::Usual)
+}
+
+/// Drops what is no longer needed. What cannot be dropped is only in the way of disk space, and `clean` lists it.
+async fn forget(repository: &Repository, folder: &RunFolder, attempt: &AttemptId, checkpoint: &Checkpoint) {
+    drop(repository.drop_checkpoint(checkpoint).await);
+    drop(std::fs::remove_file(folder.spec_before(attempt)));
+}
+
+pub(super) async fn settle(parts: &Parts, attempt: AttemptId) {
+    let fact = match try_to_settle(parts, &attempt).await {
+        Ok(()) => Fact::Settled { attempt },
+        Err(why) => Fact::RevertFailed { attempt, why },
+    };
+    parts.say(fact);
+}
+
+async fn try_to_settle(parts: &Parts, attempt: &AttemptId) -> Result<(), String> {
+    if parts.folder.spec_before(attempt).exists() {
+        settle_spec(parts, attempt).map_err(|e| e.to_string())?;
+    }
+    if let Ok(checkpoint) = load(parts, attempt).await {
+        forget(&parts.repository, &parts.folder, attempt, &checkpoint).await;
+    }
+    Ok(())
+}
+
+pub(super) async fn revert(parts: &Parts, attempt: AttemptId, reason: &str) {
+    let reason = parts.redact_text(reason);
+    let fact = match put_back(&parts.repository, &parts.folder, &parts.work, &attempt, &reason).await {
+        Ok((kept, notes)) => Fact::Reverted { attempt, kept, notes },
+        Err(why) => Fact::RevertFailed { attempt, why },
+    };
+    parts.say(fact);
+}
+
+/// Keeps the attempt's work under a ref, tells which, and puts the tree and the spec back to its checkpoint; without one
+/// there is nothing to put back.
+pub(crate) async fn put_back(
+    repository: &Repository,
+    folder: &RunFolder,
+    work: &WorkRef,
+    attempt: &AttemptId,
+    reason: &str,
+) -> Result<(Option<String>, Vec<String>), String> {
+    let name = folder.checkpoint_name(attempt);
+    let Some(checkpoint) = repository.find_checkpoint(&name).await.map_err(|e| e.to_string())? else {
+        return Ok((None, Vec::new()));
+    };
+    let message = format!("attempt {attempt} of run {}: {reason}", folder.id);
+    let reference = git::attempt_ref(&folder.id, attempt);
+    let kept = keep(repository, &checkpoint, &reference, &message).await?;
+    let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
+    put_spec_back(folder, work, attempt).map_err(|e| e.to_string())?;
+    forget(repository, folder, attempt, &checkpoint).await;
+    Ok((kept, revert_notes(&report)))
+}
+
+/// A spec behind a link that leads out of the working tree is in no checkpoint.
+fn put_spec_back(folder: &RunFolder, work: &WorkRef, attempt: &AttemptId) -> Result<(), FileError> {
+    let before = spec_before(folder, attempt)?;
+    if before.is_empty() || read_spec(work)?.as_deref() == Some(before.as_slice()) {
+        return Ok(());
+    }
+    files::write_atomic(&work.main, &before, Access::Usual)
+}
+
+/// Keeps the attempt's work under a ref, if it did any. One that a revert before a crash has kept stays.
+async fn keep(
+    repository: &Repository,
+    checkpoint: &Checkpoint,
+    reference: &str,
+    message: &str,
+) -> Result<Option<String>, String> {
+    let inspection = repository.inspect(checkpoint).await.map_err(|e| e.to_string())?;
+    let kept_before = || repository.kept_refs().iter().any(|(name, _)| name == reference);
+    if inspection.changes.is_empty() && inspection.frame == Frame::Intact {
+        return Ok(kept_before().then(|| reference.to_owned()));
+    }
+    repository.keep(checkpoint, reference, message).await.map_err(|e| e.to_string())?;
+    Ok(Some(reference.to_owned()))
+}
+
+/// Whether a changed path is work: the spec's own file is none, nor is what git ignores.
+fn is_work(change: &Change, spec: Option<&Path>) -> bool {
+    Some(change.path.as_path()) != spec && change.standing != Standing::Ignored
+}
+
+fn shown(paths: &[std::path::PathBuf]) -> String {
+    paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn landing_notes(landed: Landed) -> Vec<String> {
+    let mut notes = landed.notes;
+    for held in &landed.held_back {
+        notes.push(format!("{} was not committed: {}", held.path.display(), held.why));
+    }
+    if let Some(kept) = &landed.kept {
+        notes.push(format!("what was not committed is kept at {}", kept.reference));
+    }
+    if !landed.changed_by_hooks.is_empty() {
+        notes.push(format!("changed by a hook: {}", shown(&landed.changed_by_hooks)));
+    }
+    if !landed.left_dirty.is_empty() {
+        notes.push(format!("a hook left these changed after the commit: {}", shown(&landed.left_dirty)));
+    }
+    notes
+}
+
+fn revert_notes(report: &RevertReport) -> Vec<String> {
+    let mut notes: Vec<String> = report
+        .parked
+        .iter()
+        .map(|(from, to)| format!("{} was too large to be kept in git and is now at {}", from.display(), to.display()))
+        .collect();
+    if !report.left.is_empty() {
+        notes.push(format!("left as they are, since their content was not kept: {}", shown(&report.left)));
+    }
+    notes
+}

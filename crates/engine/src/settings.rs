@@ -1,0 +1,115 @@
+//! What a run is started with, decided and complete.
+
+use std::time::Duration;
+
+use ralphloop_agent::client::Agent;
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::plan::Plan;
+use ralphloop_core::policy::{Budget, Gate, OnExhausted, Policy};
+use ralphloop_core::signal::SignalGrammar;
+
+use crate::gates::find::{find, on_path};
+use crate::notify::Notify;
+
+/// Time limits of what a run starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Times {
+    /// Git and other helpers.
+    pub command: Duration,
+    /// A gate, and a check that names none.
+    pub gate: Duration,
+    /// One call of an agent in all.
+    pub agent: Duration,
+    /// To the agent's first byte.
+    pub start: Duration,
+    /// Silence of the agent after that.
+    pub idle: Duration,
+    /// From the agent's final event to its exit.
+    pub exit_grace: Duration,
+}
+
+/// Which gates a run has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GateChoice {
+    /// Those that the spec names, else those found in the project.
+    Found,
+    /// These commands.
+    Named(Vec<String>),
+    /// None.
+    None,
+}
+
+/// What the prompts are made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PromptSettings {
+    /// The user's template, with its file's name for messages.
+    pub template: Option<(String, String)>,
+    /// Bytes of learnings in a prompt.
+    pub learnings: usize,
+}
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Attempts of a story after the first.
+    pub max_retries: u32,
+    /// Repairs in place, per attempt.
+    pub max_repairs: u32,
+    /// What happens when a story is exhausted.
+    pub on_exhausted: OnExhausted,
+    /// A story that nothing can verify is not run.
+    pub require_verify: bool,
+    /// The gates.
+    pub gates: GateChoice,
+    /// Bounds on the run.
+    pub budget: Budget,
+    /// The longest wait for a provider's limit.
+    pub limit_wait: Duration,
+    /// Failed tries to reach the provider before the run pauses.
+    pub provider_retries: u32,
+    /// Only these stories; empty is all.
+    pub only: Vec<StoryId>,
+    /// Time limits.
+    pub times: Times,
+    /// The agent.
+    pub agent: Agent,
+    /// What counts as a signal.
+    pub grammar: SignalGrammar,
+    /// What the prompts are made with.
+    pub prompts: PromptSettings,
+    /// Where commits go: the plan's branch, else the current one, if absent.
+    pub branch: Option<String>,
+    /// Who is told when the run ends or waits.
+    pub notify: Notify,
+}
+
+impl Settings {
+    /// The core's part, for this plan in that project.
+    pub fn policy(&self, plan: &Plan, project: &std::path::Path) -> Policy {
+        Policy {
+            max_retries: self.max_retries,
+            max_repairs: self.max_repairs,
+            on_exhausted: self.on_exhausted,
+            require_verify: self.require_verify,
+            gates: self.gates(plan, project),
+            budget: self.budget,
+            limit_wait: self.limit_wait,
+            provider_retries: self.provider_retries,
+            only: self.only.clone(),
+        }
+    }
+
+    /// The gates, for this plan in that project.
+    pub fn gates(&self, plan: &Plan, project: &std::path::Path) -> Vec<Gate> {
+        match &self.gates {
+            GateChoice::None => Vec::new(),
+            GateChoice::Named(commands) => {
+                commands.iter().map(|c| Gate { name: c.clone(), command: c.clone() }).collect()
+            }
+            GateChoice::Found if !plan.gates.is_empty() => {
+                plan.gates.iter().map(|g| Gate { name: g.command.clone(), command: g.command.clone() }).collect()
+            }
+            GateChoice::Found => find(project, &on_path).gates.into_iter().map(|g| g.gate).collect(),
+        }
+    }
+}

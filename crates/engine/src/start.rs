@@ -1,0 +1,681 @@
+//! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use jiff::tz::TimeZone;
+use ralphloop_agent::client::Agent;
+use ralphloop_agent::redact::Redactor;
+use ralphloop_core::effect::Effect;
+use ralphloop_core::event::{Event, Fact};
+use ralphloop_core::graph;
+use ralphloop_core::ids::{RunId, StoryId};
+use ralphloop_core::outcome::Outcome;
+use ralphloop_core::plan::Plan;
+use ralphloop_core::run::{Activity, Run};
+use ralphloop_spec::{Diagnostic, SpecError};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+pub use crate::aftermath::AftermathError;
+use crate::aftermath::{self, BEAT};
+use crate::control::Control;
+use crate::driver::{DriveError, Driver};
+use crate::files::FileError;
+use crate::gates::cache::Cache;
+use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
+use crate::journal::{Journal, JournalError, Replay};
+use crate::lane::message::trailer_id;
+use crate::lane::tree::look_at_plan;
+use crate::lane::{Lane, Parts};
+use crate::lock::{Holder, LockError, LockKey, RunLock};
+use crate::notice::{self, Notices, Watch};
+use crate::notify::Notifier;
+use crate::process::{self, Spawner};
+use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
+use crate::settings::Settings;
+use crate::signals::Signals;
+use crate::work::{self, WorkError, WorkRef};
+use crate::{clock, git};
+
+/// What is asked for.
+#[derive(Debug)]
+pub struct Request {
+    /// The work.
+    pub work: WorkRef,
+    /// How.
+    pub settings: Settings,
+    /// Go on with a run, or begin one.
+    pub taking_up: TakingUp,
+    /// How the caller was called, in its own words: kept beside the journal before the run begins, for a later resume.
+    pub launch: Vec<u8>,
+}
+
+/// Whether an earlier run is gone on with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TakingUp {
+    /// The newest run of the same work, if it is unfinished; else a new one.
+    Unfinished,
+    /// Always a new one.
+    Never,
+    /// This one.
+    Run(RunFolder),
+}
+
+/// Why no run was started. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The work cannot be found.
+    #[error(transparent)]
+    Work(#[from] WorkError),
+    /// The work cannot be read.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A story was named that the work does not have.
+    #[error("{work} has no story {}; it has: {}", .unknown.join(", "), .known.join(", "))]
+    UnknownStory {
+        /// The work.
+        work: String,
+        /// What was named.
+        unknown: Vec<String>,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Stories depend on each other in a circle.
+    #[error("the dependencies of {work} form a circle: {}", .cycle.join(" → "))]
+    Cycle {
+        /// The work.
+        work: String,
+        /// The circle.
+        cycle: Vec<String>,
+    },
+    /// No repository.
+    #[error(transparent)]
+    Repository(#[from] git::OpenError),
+    /// The repository or the machine is in no condition to work in; all that was found.
+    #[error("{}", list(.0))]
+    Preflight(Vec<git::Finding>),
+    /// The agent's program is not there.
+    #[error("the agent `{program}` cannot be started: {why}")]
+    AgentMissing {
+        /// The program.
+        program: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Another run is at work.
+    #[error(transparent)]
+    Locked(#[from] LockError),
+    /// The branch cannot be switched to.
+    #[error(transparent)]
+    Branch(#[from] git::BranchError),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] git::GitError),
+    /// HEAD is on no branch, so a commit would be on none.
+    #[error("HEAD is detached, so commits would be on no branch; `git switch -c NAME` makes one")]
+    NoBranch,
+    /// There is no commit to start from.
+    #[error("the branch has no commit yet; `git commit --allow-empty -m start` makes the first")]
+    NoCommit,
+    /// Something of a run's own cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The journal of the run that is to be gone on with cannot be used.
+    #[error("{0}; `ralphloop run --fresh` begins a new run, what has landed stays")]
+    Journal(#[from] JournalError),
+    /// What a dead run left in the tree could not be put right.
+    #[error(transparent)]
+    Aftermath(Box<AftermathError>),
+    /// The run to be gone on with has nothing left.
+    #[error("run {run} is finished: every selected story passed")]
+    Finished {
+        /// The run.
+        run: String,
+    },
+    /// The run to be gone on with was made for other work.
+    #[error("run {run} worked on {its}, not on {asked}")]
+    OtherWork {
+        /// The run.
+        run: String,
+        /// What it worked on.
+        its: String,
+        /// What was asked for.
+        asked: String,
+    },
+    /// The system refuses something basic.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was done.
+        doing: &'static str,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+fn list(findings: &[git::Finding]) -> String {
+    findings.iter().map(|f| format!("{}; {}", f.message, f.remedy)).collect::<Vec<_>>().join("\n")
+}
+
+impl From<AftermathError> for StartError {
+    fn from(error: AftermathError) -> Self {
+        Self::Aftermath(Box::new(error))
+    }
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub enum Started {
+    /// Every story is done already: nothing was started.
+    NothingToDo {
+        /// In words.
+        reason: String,
+    },
+    /// A run, ready to be driven.
+    Ready(Box<Ready>),
+}
+
+/// A run that is ready to be driven.
+pub struct Ready {
+    /// The run as the view sees it first; the events on `watch` follow on it.
+    pub run: Run,
+    /// The events that made it in this process, for views.
+    pub first: Event,
+    /// What views are told.
+    pub watch: Watch,
+    /// Warnings that a person should see.
+    pub warnings: Vec<String>,
+    driver: Driver,
+    effects: Vec<Effect>,
+    aside: Aside,
+    after: After,
+    notifier: Notifier,
+    /// For the notifier.
+    events: mpsc::UnboundedReceiver<Event>,
+    locks: Vec<RunLock>,
+}
+
+impl std::fmt::Debug for Ready {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ready").field("run", self.run.id()).finish_non_exhaustive()
+    }
+}
+
+/// What is done once the run has ended.
+struct After {
+    repository: Repository,
+    /// The run switched to its branch from another.
+    switched: Option<git::Switched>,
+}
+
+impl After {
+    /// Gives back what checkpoints needed. If nothing has landed, the user finds the branch as it was.
+    async fn take(self, run: &Run) {
+        // What cannot be given back is listed as left over.
+        drop(self.repository.release().await);
+        let Some(switched) = self.switched else { return };
+        let base = self.repository.head().ok().flatten().as_ref() == Some(run.base());
+        if base && !run.is_unclean() && self.repository.current_branch().ok().flatten().as_deref() == Some(run.branch())
+        {
+            // If git refuses, the user stays on the run's branch, which the summary names.
+            drop(self.repository.switch_back(run.branch(), &switched).await);
+        }
+    }
+}
+
+/// What runs beside the decision loop.
+struct Aside {
+    signals: Signals,
+    control: Option<Control>,
+    folder: RunFolder,
+    inbox: crate::driver::Inbox,
+    hurry: CancellationToken,
+    forced: CancellationToken,
+}
+
+impl Ready {
+    /// Drives the run to its end; returns it as it is then, and how it ended.
+    pub async fn drive(self) -> (Run, Result<Outcome, DriveError>) {
+        let Self { run, driver, effects, aside, after, notifier, events, locks, .. } = self;
+        let Aside { mut signals, control, folder, inbox, hurry, forced } = aside;
+        let (done, told, leave) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let (end, ended) = oneshot::channel();
+        let controlled = async {
+            if let Some(control) = control {
+                control.serve(inbox.clone(), done.clone()).await;
+            }
+        };
+        let signalled = async {
+            signals.pass_on(inbox.clone(), hurry, forced, done.clone()).await;
+            // The run is over; from now on a signal means that nobody wants to wait for notifications.
+            tokio::select! {
+                _ = signals.next() => leave.cancel(),
+                () = told.cancelled() => {}
+            }
+        };
+        let driven = async {
+            let result = driver.drive(effects).await;
+            if result.1.is_ok() {
+                after.take(&result.0).await;
+            }
+            // Whoever is told of the end may start the next run.
+            drop(locks);
+            done.cancel();
+            // A notifier without anybody to tell has ended already.
+            drop(end.send(result.1.as_ref().err().map(ToString::to_string)));
+            result
+        };
+        let notified = async {
+            notifier.watch(run, events, ended, leave.clone()).await;
+            told.cancel();
+        };
+        let beating = beat(&folder, &done);
+        let (result, (), (), (), ()) = tokio::join!(driven, controlled, signalled, notified, beating);
+        result
+    }
+}
+
+/// Gives signs of life until `done`: they tell later when the run died.
+async fn beat(folder: &RunFolder, done: &CancellationToken) {
+    let mut beats = tokio::time::interval(BEAT);
+    loop {
+        tokio::select! {
+            _ = beats.tick() => folder.beat(),
+            () = done.cancelled() => return,
+        }
+    }
+}
+
+/// What a run works in.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The repository.
+    pub repository: Repository,
+    /// Starts programs.
+    pub spawner: Spawner,
+}
+
+/// Opens the repository that `project` is in.
+pub async fn open(
+    project: &Path,
+    spawner: Spawner,
+    command_timeout: std::time::Duration,
+) -> Result<Place, git::OpenError> {
+    let git = Git::new(spawner.clone(), command_timeout);
+    let repository = Repository::open(project, git, SnapshotLimits::default()).await?;
+    Ok(Place { repository, spawner })
+}
+
+/// Reads the work and checks what a run needs of it.
+pub fn read_plan(work: &WorkRef, only: &[StoryId]) -> Result<(Plan, Vec<Diagnostic>), StartError> {
+    let reading = ralphloop_spec::read(&work::load(work)?)?;
+    let plan = reading.plan;
+    let unknown: Vec<String> = only.iter().filter(|id| plan.story(id).is_none()).map(ToString::to_string).collect();
+    if !unknown.is_empty() {
+        let known = plan.stories.iter().map(|s| s.id.to_string()).collect();
+        return Err(StartError::UnknownStory { work: plan.work.to_string(), unknown, known });
+    }
+    if let Some(cycle) = graph::cycle(&plan.stories) {
+        let cycle = cycle.iter().map(ToString::to_string).collect();
+        return Err(StartError::Cycle { work: plan.work.to_string(), cycle });
+    }
+    Ok((plan, reading.warnings))
+}
+
+/// Gets a run ready, or says why not.
+pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
+    let Request { work, settings, taking_up, launch } = request;
+    let Place { repository, spawner } = place;
+    let state = StateFolder::of(&repository.places().common_dir);
+    // First of all: from here on no other process changes what is looked at.
+    let mut locks = vec![lock_tree(&repository)?];
+    let earlier = earlier_run(&state, &work, &taking_up)?;
+    let mut warnings = earlier.warnings;
+    warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
+    let (plan, read_warnings) = match (&earlier.run, read_plan(&work, &settings.only)) {
+        (_, Ok(read)) => read,
+        // An interrupted attempt may have broken the spec; it is put back before anything else.
+        (Some(taken), Err(StartError::Spec(_))) if taken.run.attempt().is_some() => {
+            (taken.run.plan().clone(), Vec::new())
+        }
+        (_, Err(error)) => return Err(error),
+    };
+    if earlier.run.is_none()
+        && let Some(reason) = nothing_to_do(&plan, &settings.only)
+    {
+        return Ok(Started::NothingToDo { reason });
+    }
+    check_agent(&settings.agent)?;
+    let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
+    locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
+    end_leftovers(&state).await;
+    let in_the_middle = earlier.run.as_ref().is_some_and(|t| t.run.attempt().is_some() || t.run.is_unclean());
+    let doubts = preflight(&repository, in_the_middle).await?;
+    if let Some(taken) = earlier.run.as_ref().filter(|_| in_the_middle) {
+        aftermath::refuse_to_undo_commits(&taken.folder, &repository).await?;
+    }
+    let wanted = earlier.run.as_ref().map(|t| t.run.branch().to_owned()).or(branch);
+    let (branch, switched) = take_branch(&repository, wanted, in_the_middle).await?;
+    let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
+    warnings.extend(doubts.iter().map(|f| format!("{}; {}", f.message, f.remedy)));
+    warnings.extend(read_warnings.iter().map(ToString::to_string));
+
+    let policy = Box::new(settings.policy(&plan, &work.project));
+    let agent = agent_name(&settings);
+    let (inbox, inbox_out) = mpsc::unbounded_channel();
+    let (mut notices, watch) = notice::channel();
+    let events = notices.another();
+    let (hurry, forced) = (CancellationToken::new(), CancellationToken::new());
+    let begun = match earlier.run {
+        None => {
+            let base = repository.head().map_err(git::BranchError::from)?.ok_or(StartError::NoCommit)?;
+            let folder = state.create_run()?;
+            folder.write_project(&work.project)?;
+            // Before the first event: a run that there is can be gone on with as it was called.
+            folder.write_launch(&launch)?;
+            let run = folder.id.clone();
+            let fact = Fact::RunStarted { run, plan: Box::new(plan), policy, branch, base, agent };
+            begin(folder, fact)?
+        }
+        Some(taken) => {
+            let landed: Vec<_> = repository
+                .landed_since(Some(taken.run.base()))
+                .await?
+                .into_iter()
+                .filter(|one| one.run == *taken.run.id())
+                .filter_map(|one| {
+                    let story = taken.run.plan().stories.iter().find(|s| trailer_id(&s.id) == one.story.as_str())?;
+                    Some((story.id.clone(), one.commit))
+                })
+                .collect();
+            taken.folder.write_launch(&launch)?;
+            let known: BTreeSet<StoryId> = landed.iter().map(|(story, _)| story.clone()).collect();
+            let spec = look_at_plan(&work, taken.run.plan(), &known);
+            go_on(taken, Fact::Restarted { policy, landed, spec, agent })?
+        }
+    };
+    begun.folder.write_process(&ProcessMark::of_this_process())?;
+    let holder = Holder::this_process(begun.folder.id.clone());
+    for lock in &mut locks {
+        lock.name(&holder);
+    }
+    let control = match Control::open(&begun.folder.id, begun.folder.path()) {
+        Ok(control) => Some(control),
+        Err(error) => {
+            warnings.push(format!("the run cannot be controlled from other terminals: {error}"));
+            None
+        }
+    };
+    let place = work.project.strip_prefix(&repository.places().top).unwrap_or(Path::new("")).display().to_string();
+    let cache = Mutex::new(Cache::open(state.path().join("cache").join("gates.json"), place));
+    let after = After { repository: repository.clone(), switched };
+    let notifier = notifier(&settings, &spawner, &work, &notices);
+    let lane = Lane::new(Parts {
+        repository,
+        spawner,
+        folder: begun.folder.clone(),
+        work,
+        settings,
+        base: begun.run.base().clone(),
+        redactor: notifier.redactor.clone(),
+        cache,
+        inspected: Mutex::default(),
+        zone: TimeZone::system(),
+        inbox: inbox.clone(),
+        notices: notices.clone(),
+        hurry: hurry.clone(),
+    });
+    let driver = Driver::new(begun.run.clone(), begun.journal, lane, inbox_out, notices, forced.clone());
+    Ok(Started::Ready(Box::new(Ready {
+        run: begun.run,
+        first: begun.first,
+        watch,
+        warnings,
+        driver,
+        effects: begun.effects,
+        aside: Aside { signals, control, folder: begun.folder, inbox, hurry, forced },
+        after,
+        notifier,
+        events,
+        locks,
+    })))
+}
+
+/// What is doubtful about the repository; what has to be mended first is an error.
+async fn preflight(repository: &Repository, in_the_middle: bool) -> Result<Vec<git::Finding>, StartError> {
+    let mut findings = repository.preflight().await?;
+    if in_the_middle {
+        findings.retain(|f| !left_by_an_attempt(f.kind));
+    }
+    let (doubts, refusals): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| f.severity == Severity::Warning);
+    if refusals.is_empty() { Ok(doubts) } else { Err(StartError::Preflight(refusals)) }
+}
+
+/// Switches to the wanted branch, unless an interrupted attempt has to be put back first; says which one is worked on.
+async fn take_branch(
+    repository: &Repository,
+    wanted: Option<String>,
+    in_the_middle: bool,
+) -> Result<(String, Option<git::Switched>), StartError> {
+    match wanted {
+        Some(branch) if in_the_middle => Ok((branch, None)),
+        Some(branch) => {
+            let switched = repository.switch_to(&branch, true).await?;
+            Ok((current_branch(repository)?, switched))
+        }
+        None => Ok((current_branch(repository)?, None)),
+    }
+}
+
+/// A run whose first event of this process is in its journal.
+struct Begun {
+    folder: RunFolder,
+    journal: Journal,
+    run: Run,
+    first: Event,
+    effects: Vec<Effect>,
+}
+
+fn begin(folder: RunFolder, fact: Fact) -> Result<Begun, StartError> {
+    let first = Event { at: clock::now(), fact };
+    let mut journal = Journal::create(&folder.journal())?;
+    journal.append(&first)?;
+    match Run::start(&first) {
+        Ok((run, effects)) => Ok(Begun { folder, journal, run, first, effects }),
+        Err(_) => Err(JournalError::Empty { path: folder.journal() }.into()),
+    }
+}
+
+fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
+    let Taken { folder, replay, mut run } = taken;
+    let first = Event { at: clock::now(), fact };
+    let mut journal = Journal::reopen(&folder.journal(), &replay)?;
+    journal.append(&first)?;
+    let effects = run.step(&first);
+    Ok(Begun { folder, journal, run, first, effects })
+}
+
+/// A run that is gone on with.
+struct Taken {
+    folder: RunFolder,
+    replay: Replay,
+    run: Run,
+}
+
+struct Earlier {
+    run: Option<Taken>,
+    warnings: Vec<String>,
+}
+
+fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Result<Earlier, StartError> {
+    let none = |warnings| Ok(Earlier { run: None, warnings });
+    match taking_up {
+        TakingUp::Never => none(Vec::new()),
+        TakingUp::Run(folder) => {
+            let (replay, run) = folder.replay()?;
+            if run.plan().work != work.id {
+                let (run, its) = (run.id().to_string(), run.plan().work.to_string());
+                return Err(StartError::OtherWork { run, its, asked: work.id.to_string() });
+            }
+            if matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
+                return Err(StartError::Finished { run: run.id().to_string() });
+            }
+            Ok(Earlier { run: Some(Taken { folder: folder.clone(), replay, run }), warnings: Vec::new() })
+        }
+        TakingUp::Unfinished => {
+            let mut warnings = Vec::new();
+            for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
+                match folder.replay() {
+                    Ok((replay, run)) if run.plan().work == work.id => {
+                        let run = unfinished(&run).then_some(Taken { folder, replay, run });
+                        return Ok(Earlier { run, warnings });
+                    }
+                    Ok(_) => {}
+                    Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
+                    Err(error) => warnings.push(format!(
+                        "{error}; that run cannot be gone on with, what it landed is known from its commits and the spec"
+                    )),
+                }
+            }
+            none(warnings)
+        }
+    }
+}
+
+/// Why there is nothing to start, if every selected story is done.
+fn nothing_to_do(plan: &Plan, only: &[StoryId]) -> Option<String> {
+    use ralphloop_core::plan::WorkState;
+    let mut selected = plan.stories.iter().filter(|s| {
+        if only.is_empty() { s.state == WorkState::Done || graph::wanted(s) } else { only.contains(&s.id) }
+    });
+    selected.all(|s| s.state == WorkState::Done).then(|| format!("every selected story of {} is done", plan.work))
+}
+
+/// Knows the secrets of the environment and of the settings.
+fn redactor(settings: &Settings) -> Redactor {
+    let secret = settings.notify.secret.as_ref().map(|secret| ("NOTIFY_SECRET".into(), secret.as_str().into()));
+    Redactor::new::<std::ffi::OsString, std::ffi::OsString>(std::env::vars_os().chain(secret))
+}
+
+fn notifier(settings: &Settings, spawner: &Spawner, work: &WorkRef, notices: &Notices) -> Notifier {
+    Notifier {
+        notify: settings.notify.clone(),
+        spawner: spawner.clone(),
+        project: work.project.clone(),
+        redactor: redactor(settings),
+        notes: notices.notes(),
+    }
+}
+
+fn agent_name(settings: &Settings) -> String {
+    match &settings.agent.model {
+        Some(model) => format!("{}:{model}", settings.agent.name),
+        None => settings.agent.name.clone(),
+    }
+}
+
+/// Whether the agent's program is there; that it also runs is only known when it runs.
+pub(crate) fn check_agent(agent: &Agent) -> Result<(), StartError> {
+    let program = agent.invocation().program;
+    let missing = |why: String| StartError::AgentMissing { program: program.clone(), why };
+    if program.contains('/') {
+        let path = PathBuf::from(&program);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        return match std::fs::metadata(&path) {
+            Err(e) => Err(missing(format!("{}: {e}", path.display()))),
+            Ok(meta) if !meta.is_file() => Err(missing(format!("{} is no file", path.display()))),
+            Ok(_) if rustix::fs::access(&path, rustix::fs::Access::EXEC_OK).is_err() => {
+                Err(missing(format!("{} is not executable", path.display())))
+            }
+            Ok(_) => Ok(()),
+        };
+    }
+    if crate::gates::find::on_path(&program) {
+        Ok(())
+    } else {
+        Err(missing("it is not on the PATH; install it, or name another with --agent or --agent-command".to_owned()))
+    }
+}
+
+/// One run per working tree. What the run is called is known later.
+fn lock_tree(repository: &Repository) -> Result<RunLock, LockError> {
+    let places = repository.places();
+    let holder = Holder::this_process(RunId::from("about to begin"));
+    RunLock::acquire(&places.common_dir, LockKey::Worktree(&places.top), &holder)
+}
+
+/// One run per branch.
+fn lock_branch(
+    repository: &Repository,
+    branch: Option<&str>,
+    earlier: Option<&Taken>,
+) -> Result<Option<RunLock>, LockError> {
+    let current = repository.current_branch().ok().flatten();
+    let Some(branch) = earlier.map(|t| t.run.branch().to_owned()).or(branch.map(str::to_owned)).or(current) else {
+        return Ok(None);
+    };
+    let name = branch.strip_prefix("refs/heads/").unwrap_or(&branch);
+    let holder = Holder::this_process(earlier.map_or_else(|| RunId::from("about to begin"), |t| t.run.id().clone()));
+    RunLock::acquire(&repository.places().common_dir, LockKey::Branch(name), &holder).map(Some)
+}
+
+/// Puts right what runs other than `taken` left in this working tree; says what was done.
+async fn put_right(
+    state: &StateFolder,
+    repository: &Repository,
+    work: &WorkRef,
+    taken: Option<&Taken>,
+) -> Result<Vec<String>, StartError> {
+    let others = state.runs()?.into_iter().filter(|folder| taken.is_none_or(|t| t.folder != *folder)).collect();
+    let leftovers = aftermath::leftovers(others, repository).await.map_err(AftermathError::from)?;
+    if leftovers.is_empty() {
+        return Ok(Vec::new());
+    }
+    end_leftovers(state).await;
+    let findings = repository.preflight().await?;
+    let findings: Vec<_> =
+        findings.into_iter().filter(|f| f.severity == Severity::Refusal && !left_by_an_attempt(f.kind)).collect();
+    if !findings.is_empty() {
+        return Err(StartError::Preflight(findings));
+    }
+    let mut said = Vec::new();
+    for leftover in leftovers {
+        said.extend(leftover.put_right(repository, work).await?);
+    }
+    Ok(said)
+}
+
+/// Ends what dead runs left running: their supervisors end it too, but not if they were killed with it.
+async fn end_leftovers(state: &StateFolder) {
+    for folder in state.runs().unwrap_or_default() {
+        let records = folder.children();
+        // A run may be at work in another working tree of the repository.
+        if records.is_empty() || folder.live_process().is_some() {
+            continue;
+        }
+        // What could not be ended belongs to somebody else or hangs in the kernel; the lock says that no run is at work.
+        drop(tokio::task::spawn_blocking(move || process::end_leftovers(&records)).await);
+        folder.forget_children();
+    }
+}
+
+fn current_branch(repository: &Repository) -> Result<String, StartError> {
+    repository.current_branch().map_err(git::BranchError::from)?.ok_or(StartError::NoBranch)
+}
+
+/// What an interrupted attempt may have left; it is put back before anything else.
+fn left_by_an_attempt(kind: FindingKind) -> bool {
+    match kind {
+        FindingKind::Dirty
+        | FindingKind::DetachedHead
+        | FindingKind::OperationUnderWay
+        | FindingKind::Unmerged
+        | FindingKind::Locked => true,
+        FindingKind::NoCommits
+        | FindingKind::NoIdentity
+        | FindingKind::Signing
+        | FindingKind::Unsupported
+        | FindingKind::DiskSpace => false,
+    }
+}

@@ -1,0 +1,255 @@
+use std::fs;
+
+use super::*;
+
+struct Project {
+    root: tempfile::TempDir,
+}
+
+impl Project {
+    fn new(files: &[&str]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(".git")).unwrap();
+        for file in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, format!("content of {file}")).unwrap();
+        }
+        Self { root }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    fn found(&self) -> Vec<String> {
+        find(&self.path()).iter().map(|found| found.work.id.to_string()).collect()
+    }
+
+    fn resolve(&self, argument: &str) -> String {
+        match resolve(Some(argument), &self.path()) {
+            Ok(work) => format!("{} in {}", work.id, work.shown(&work.main)),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+}
+
+const CHANGE: &[&str] = &[
+    "openspec/changes/add-login/proposal.md",
+    "openspec/changes/add-login/tasks.md",
+    "openspec/changes/add-login/specs/identity/tokens/spec.md",
+    "openspec/changes/archive/2026-01-01-old/tasks.md",
+    "openspec/config.yaml",
+];
+
+#[test]
+fn r14_changes_are_listed_and_the_archive_is_no_change() {
+    assert_eq!(Project::new(CHANGE).found(), ["openspec:add-login"]);
+}
+
+#[test]
+fn r15_a_change_whose_planning_is_not_complete_is_listed_with_what_it_lacks() {
+    let project = Project::new(&["openspec/changes/half/design.md", "openspec/changes/whole/tasks.md"]);
+    fs::write(project.path().join("openspec/changes/whole/proposal.md"), "x").unwrap();
+    let found = find(&project.path());
+    assert_eq!(found[0].missing, ["no proposal.md", "no tasks.md"]);
+    assert_eq!(found[1].missing, [""; 0]);
+    assert_eq!(resolve(None, &project.path()).unwrap().id.id, "whole");
+    let half = resolve(Some("half"), &project.path()).unwrap();
+    let error = load(&half).unwrap_err().to_string();
+    assert_eq!(error, "openspec:half is not ready: no proposal.md, no tasks.md");
+}
+
+#[test]
+fn a_prd_is_found_at_every_usual_place_and_archived_ones_come_last() {
+    let project = Project::new(&[
+        "prd.json",
+        "prd-login.json",
+        "scripts/ralph/prd.json",
+        "tasks/prd.json",
+        ".ralph/prd.json",
+        "ralph/prd_1f.json",
+        "archive/2026-01-01-x/prd.json",
+        "other/prd.json",
+        "prdx.json",
+    ]);
+    let want = [
+        "prd:prd.json",
+        "prd:prd-login.json",
+        "prd:scripts/ralph/prd.json",
+        "prd:tasks/prd.json",
+        "prd:.ralph/prd.json",
+        "prd:ralph/prd_1f.json",
+        "prd:archive/2026-01-01-x/prd.json",
+    ];
+    assert_eq!(project.found(), want);
+}
+
+#[test]
+fn a_prd_that_is_a_link_to_another_one_is_one_piece_of_work() {
+    let project = Project::new(&["prd-now.json", "archive/a/prd.json"]);
+    std::os::unix::fs::symlink("prd-now.json", project.path().join("prd.json")).unwrap();
+    assert_eq!(project.found(), ["prd:prd.json", "prd:archive/a/prd.json"]);
+    let work = resolve(None, &project.path()).unwrap();
+    assert_eq!(load(&work).unwrap().main.bytes, b"content of prd-now.json");
+}
+
+#[test]
+fn work_is_found_from_a_folder_below_but_not_beyond_the_repository() {
+    let project = Project::new(&["prd.json", "src/deep/x.rs", "inner/.git/HEAD"]);
+    let from = |folder: &str| find(&project.path().join(folder)).len();
+    assert_eq!((from("src/deep"), from("inner")), (1, 0));
+    let work = resolve(Some("prd:prd.json"), &project.path().join("src/deep")).unwrap();
+    assert_eq!(work.project, project.path());
+}
+
+#[test]
+fn every_way_to_name_a_change_means_the_same() {
+    let project = Project::new(CHANGE);
+    for argument in [
+        "openspec:add-login",
+        "add-login",
+        "openspec/changes/add-login",
+        "openspec/changes/add-login/",
+        "openspec/changes/add-login/tasks.md",
+        "openspec/changes/add-login/proposal.md",
+        "openspec/changes/add-login/specs/identity/tokens/spec.md",
+        "openspec:openspec/changes/add-login/tasks.md",
+        "openspec:openspec/changes/add-login",
+        "openspec/changes",
+        "openspec",
+        ".",
+    ] {
+        assert_eq!(
+            project.resolve(argument),
+            "openspec:add-login in openspec/changes/add-login/tasks.md",
+            "{argument}"
+        );
+    }
+}
+
+#[test]
+fn every_way_to_name_a_prd_means_the_same_project() {
+    let project = Project::new(&["scripts/ralph/prd.json"]);
+    for argument in ["prd:scripts/ralph/prd.json", "scripts/ralph/prd.json", ".", "scripts/ralph"] {
+        let work = resolve(Some(argument), &project.path()).unwrap();
+        assert_eq!(fs::read(&work.main).unwrap(), b"content of scripts/ralph/prd.json", "{argument}");
+        if argument != "scripts/ralph" {
+            assert_eq!(work.project.canonicalize().unwrap(), project.path(), "{argument}");
+        }
+    }
+}
+
+#[test]
+fn a_lone_file_is_read_as_the_format_that_is_named() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let file = elsewhere.path().canonicalize().unwrap().join("01-basic.md");
+    fs::write(&file, "# x").unwrap();
+    let project = Project::new(&["prd.json"]);
+    let work = resolve(Some(&format!("openspec:{}", file.display())), &project.path()).unwrap();
+    assert_eq!((work.id.scheme, &work.main, &work.change), (Scheme::OpenSpec, &file, &None));
+    assert_eq!(work.project, project.path(), "the work is about the repository that one stands in");
+    assert!(load(&work).unwrap().beside.is_empty());
+    assert!(project.resolve(&file.display().to_string()).contains("write FORMAT:PATH"));
+}
+
+#[test]
+fn task_lists_with_boxes_are_found_and_those_without_are_no_work() {
+    let project = Project::new(&["README.md", "PRD.md", "docs/todo.md"]);
+    for (file, text) in [("TODO.md", "- [ ] a\n"), ("tasks/prd-login.md", "# x\n- [x] a\n"), ("Tasks.md", "- a\n")] {
+        fs::create_dir_all(project.path().join(file).parent().unwrap()).unwrap();
+        fs::write(project.path().join(file), text).unwrap();
+    }
+    assert_eq!(project.found(), ["markdown:TODO.md", "markdown:tasks/prd-login.md"]);
+    assert_eq!(project.resolve("TODO.md"), "markdown:TODO.md in TODO.md");
+    let work = resolve(Some("tasks/prd-login.md"), &project.path()).unwrap();
+    assert_eq!((work.id.id.as_str(), &work.project), ("tasks/prd-login.md", &project.path()));
+    assert_eq!(project.resolve("markdown:README.md"), "markdown:README.md in README.md");
+}
+
+#[test]
+fn folders_of_spec_kit_and_kiro_are_work_with_what_stands_beside_the_tasks() {
+    let project = Project::new(&[
+        "specs/001-guide/tasks.md",
+        "specs/001-guide/spec.md",
+        "specs/002-later/spec.md",
+        "specs/unit/x_spec.rb",
+        ".kiro/specs/garden/tasks.md",
+        ".kiro/specs/garden/requirements.md",
+        ".kiro/specs/garden/design.md",
+    ]);
+    assert_eq!(project.found(), ["kiro:garden", "speckit:001-guide", "speckit:002-later"]);
+    for argument in ["kiro:garden", "kiro", "garden", ".kiro/specs/garden", ".kiro/specs/garden/design.md"] {
+        assert_eq!(project.resolve(argument), "kiro:garden in .kiro/specs/garden/tasks.md", "{argument}");
+    }
+    let files = load(&resolve(Some("kiro:.kiro/specs/garden/tasks.md"), &project.path()).unwrap()).unwrap();
+    let beside: Vec<&str> = files.beside.iter().map(|text| text.path.as_str()).collect();
+    assert_eq!(beside, ["design.md", "requirements.md"]);
+    let later = resolve(Some("002-later"), &project.path()).unwrap();
+    assert_eq!(load(&later).unwrap_err().to_string(), "speckit:002-later is not ready: no tasks.md");
+}
+
+#[test]
+fn a_tasks_yaml_of_another_tool_is_no_work() {
+    let project = Project::new(&[]);
+    let listed = |text: &str| {
+        fs::write(project.path().join("tasks.yaml"), text).unwrap();
+        project.found().len()
+    };
+    assert_eq!(listed("tasks:\n  - title: a\n"), 1);
+    assert_eq!(listed("- name: install\n  apt: {name: x}\n"), 0);
+    assert_eq!(listed("kind: Task\nspec:\n  tasks: []\n"), 0);
+    assert_eq!(listed("version: 3\ntasks:\n  build: make\n"), 0);
+    assert_eq!(listed("- shell: {{ x }}: {\n"), 0);
+}
+
+#[test]
+fn a_task_list_is_not_meant_where_there_is_other_work() {
+    let project = Project::new(&["prd.json"]);
+    fs::write(project.path().join("TODO.md"), "- [ ] a\n").unwrap();
+    assert_eq!(project.found(), ["prd:prd.json", "markdown:TODO.md"]);
+    assert_eq!(resolve(None, &project.path()).unwrap().id.to_string(), "prd:prd.json");
+    fs::remove_file(project.path().join("prd.json")).unwrap();
+    assert_eq!(resolve(None, &project.path()).unwrap().id.to_string(), "markdown:TODO.md");
+}
+
+#[test]
+fn what_cannot_be_meant_is_an_error_that_says_what_there_is() {
+    let project = Project::new(&["prd.json", "prd-b.json"]);
+    let known = Scheme::ALL.iter().map(|scheme| scheme.as_str()).collect::<Vec<_>>().join(", ");
+    assert_eq!(project.resolve("word:x"), format!("error: unknown format 'word'; the known ones are {known}"));
+    assert_eq!(project.resolve("nope"), "error: there is no work 'nope'; there is:\n  prd:prd.json\n  prd:prd-b.json");
+    assert_eq!(project.resolve("openspec:nope"), "error: there is no work 'openspec:nope'");
+    let error = resolve(None, &project.path()).unwrap_err().to_string();
+    assert_eq!(error, "2 pieces of work found, name one of them:\n  prd:prd.json\n  prd:prd-b.json");
+    let empty = Project::new(&[]);
+    assert!(matches!(resolve(None, &empty.path()), Err(WorkError::NoneFound { .. })));
+}
+
+#[test]
+fn the_texts_beside_the_tasks_come_along_with_nested_capabilities() {
+    let project = Project::new(CHANGE);
+    let files = load(&resolve(None, &project.path()).unwrap()).unwrap();
+    assert_eq!(files.main.path, "openspec/changes/add-login/tasks.md");
+    let beside: Vec<&str> = files.beside.iter().map(|text| text.path.as_str()).collect();
+    assert_eq!(beside, ["proposal.md", "specs/identity/tokens/spec.md", "openspec/config.yaml"]);
+}
+
+#[test]
+fn a_folder_that_links_to_itself_is_walked_once() {
+    let project = Project::new(CHANGE);
+    let specs = project.path().join("openspec/changes/add-login/specs");
+    std::os::unix::fs::symlink(&specs, specs.join("again")).unwrap();
+    let files = load(&resolve(None, &project.path()).unwrap()).unwrap();
+    assert_eq!(files.beside.len(), 3);
+}
+
+#[test]
+fn what_is_no_file_of_text_is_refused() {
+    let project = Project::new(&[]);
+    fs::create_dir(project.path().join("x.json")).unwrap();
+    let work = find::prd_at(&project.path().join("x.json"), &project.path());
+    assert!(load(&work).unwrap_err().to_string().ends_with("is a folder"));
+    let work = find::prd_at(Path::new("/dev/zero"), &project.path());
+    assert!(load(&work).unwrap_err().to_string().ends_with("is no regular file"));
+}
