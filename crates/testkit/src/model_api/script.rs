@@ -1,0 +1,144 @@
+//! What a scripted model does, as data: the story is found in the prompt, the step in the conversation.
+
+use std::time::Duration;
+
+/// All that a scripted model knows.
+#[derive(Debug, Clone, Default)]
+pub struct ModelScript {
+    stories: Vec<StoryScript>,
+}
+
+impl ModelScript {
+    /// A model that knows no story; it answers an unknown prompt with a text that signals nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a story. Of several that fit a prompt the first one added is taken.
+    #[must_use]
+    pub fn story(mut self, story: StoryScript) -> Self {
+        self.stories.push(story);
+        self
+    }
+
+    /// The position of the story that fits `prompt`.
+    pub(super) fn find(&self, prompt: &str) -> Option<(usize, &StoryScript)> {
+        self.stories.iter().enumerate().find(|(_, s)| s.when.iter().all(|text| prompt.contains(text)))
+    }
+}
+
+/// What the model does when the prompt holds certain texts.
+#[derive(Debug, Clone)]
+pub struct StoryScript {
+    when: Vec<String>,
+    turns: Vec<Turn>,
+    faults: Vec<Fault>,
+}
+
+impl StoryScript {
+    /// Applies to prompts that contain every one of `when`.
+    #[must_use]
+    pub fn when(when: &[&str]) -> Self {
+        Self { when: when.iter().map(|&w| w.to_owned()).collect(), turns: Vec::new(), faults: Vec::new() }
+    }
+
+    /// Lets the model write a file, by whichever tool the client offers for it.
+    #[must_use]
+    pub fn write(mut self, path: &str, text: &str) -> Self {
+        self.turns.push(Turn::Write { path: path.to_owned(), text: text.to_owned() });
+        self
+    }
+
+    /// Lets the model run a command in the client's shell tool.
+    #[must_use]
+    pub fn run(mut self, command: &str) -> Self {
+        self.turns.push(Turn::Run { command: command.to_owned() });
+        self
+    }
+
+    /// Ends the conversation with a text. It serves every later request too.
+    #[must_use]
+    pub fn say(mut self, text: &str) -> Self {
+        self.turns.push(Turn::Say { text: text.to_owned() });
+        self
+    }
+
+    /// Breaks the story's `first`-th request (from 1) and the `times - 1` after it; later ones are answered well.
+    #[must_use]
+    pub fn fault(mut self, first: usize, times: usize, kind: FaultKind) -> Self {
+        self.faults.push(Fault { first, times, kind });
+        self
+    }
+
+    /// What is wrong with the `number`-th request, if anything.
+    pub(super) fn fault_at(&self, number: usize) -> Option<&FaultKind> {
+        self.faults.iter().find(|f| (f.first..f.first.saturating_add(f.times)).contains(&number)).map(|f| &f.kind)
+    }
+
+    /// What comes after `steps` tool results; the last turn serves all that follow.
+    pub(super) fn turn(&self, steps: usize) -> Option<&Turn> {
+        self.turns.get(steps).or(self.turns.last())
+    }
+}
+
+/// One answer of the model.
+#[derive(Debug, Clone)]
+pub enum Turn {
+    /// A call of the tool that writes a file.
+    Write {
+        /// Relative to the client's working directory, or absolute.
+        path: String,
+        /// The whole content.
+        text: String,
+    },
+    /// A call of the shell tool.
+    Run {
+        /// The command line.
+        command: String,
+    },
+    /// A final text.
+    Say {
+        /// The text.
+        text: String,
+    },
+}
+
+/// Which requests of a story go wrong.
+#[derive(Debug, Clone)]
+struct Fault {
+    first: usize,
+    times: usize,
+    kind: FaultKind,
+}
+
+/// What goes wrong with a request.
+#[derive(Debug, Clone)]
+pub enum FaultKind {
+    /// 429 with a `retry-after`.
+    RateLimit {
+        /// In whole seconds.
+        retry_after: Duration,
+    },
+    /// 429 as a subscription's used-up limit answers, with the time of its reset in the headers.
+    UsageLimit {
+        /// From the request to the reset, in whole seconds.
+        resets_in: Duration,
+    },
+    /// Accepts the request and never answers.
+    Hang,
+    /// Sends the first half of an answer, then nothing.
+    HangMidStream,
+    /// Resets the connection before any byte of an answer.
+    Reset,
+    /// Resets the connection after half an answer.
+    ResetMidStream,
+    /// Closes the connection in good order after half an answer.
+    Cut,
+    /// Answers with this status: 500, 529.
+    Status(u16),
+    /// 401.
+    Unauthorized,
+    /// 400, as a prompt beyond the model's context is answered.
+    PromptTooLong,
+}
