@@ -1,0 +1,312 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::config::Layer;
+
+pub(crate) const AFTER_HELP: &str = "\
+WORK is a file, a folder, or FORMAT:NAME such as openspec:add-login or prd:prd.json. Without it, the only one found is taken.
+
+Settings may also stand in ralphloop.toml and in RALPHLOOP_… variables; `ralphloop config` shows what holds and why.
+To see the whole loop at work without an agent or a key: ralphloop demo";
+
+/// Runs coding agents unattended, story by story, and lands only what is proven.
+#[derive(Debug, Parser)]
+#[command(name = "ralphloop", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Option<Verb>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Run the loop: hand the stories to the agent one by one, check each, commit what passes, revert what does not
+    Run(Box<RunArguments>),
+    /// List the work found here
+    List(ListArguments),
+    /// Show the stories, tasks, order and gates of a piece of work
+    Show(ShowArguments),
+    /// Check that a piece of work can be read and run
+    Check(CheckArguments),
+    /// Tick a story or a task by hand, changing nothing else in the file
+    Mark(MarkArguments),
+    /// Show how a run stands: the latest one, or RUN
+    Status(StatusArguments),
+    /// List all runs of this repository, newest first
+    Runs(RunsArguments),
+    /// Show what happened in a run, oldest first
+    Log(LogArguments),
+    /// Show what an attempt changed, a failed one too
+    Diff(DiffArguments),
+    /// Go on with a run that ended early
+    Resume(Box<ResumeArguments>),
+    /// Ask a running loop to stop after the attempt, or at once
+    Stop(StopArguments),
+    /// Ask a running loop to pause after the attempt
+    Pause(PauseArguments),
+    /// Give the agent a sentence of guidance with its next prompt
+    Guide(GuideArguments),
+    /// Run the gates and a story's checks on the tree as it is, changing nothing
+    Verify(Box<VerifyArguments>),
+    /// Show every setting with its value and where that comes from
+    Config(ConfigArguments),
+    /// Look at everything that a run depends on, and say what mends what is wrong
+    Doctor(DoctorArguments),
+    /// List what runs left, or remove what is named of it
+    Clean(CleanArguments),
+    /// Print the script that completes the command line in a shell
+    Completions(CompletionsArguments),
+    /// Print the manual page of the program or of a verb; `man -l -` shows it
+    Man(ManArguments),
+    /// Play the whole loop in a temporary folder with a scripted agent: no key, no network
+    Demo(DemoArguments),
+    /// The scripted agent of the demo
+    #[command(name = "__demo-agent", hide = true)]
+    DemoAgent {
+        /// Where it notes which calls it has had
+        notes: PathBuf,
+    },
+}
+
+/// How the loop shows itself.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct ViewArguments {
+    /// Print plain lines, one an event, also on a terminal: no progress line
+    #[arg(long)]
+    pub(crate) headless: bool,
+    /// Print one JSON event a line on the standard output, and nothing else there
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `run`
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// A file, a folder or FORMAT:NAME; the only one found if absent
+    pub(crate) work: Option<String>,
+    /// Run only this story; may be given more than once
+    #[arg(long = "story", value_name = "ID")]
+    pub(crate) stories: Vec<String>,
+    /// Show order, stages, prompts and gates; start nothing, write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Go on with an unfinished run of the same work, if there is one
+    #[arg(long, conflicts_with = "fresh")]
+    pub(crate) resume: bool,
+    /// Begin anew even if an unfinished run of the same work exists
+    #[arg(long)]
+    pub(crate) fresh: bool,
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+    #[command(flatten)]
+    pub(crate) settings: Layer,
+}
+
+/// `list`
+#[derive(Debug, Args)]
+pub(crate) struct ListArguments {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `show`
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// A file, a folder or FORMAT:NAME; the only one found if absent
+    pub(crate) work: Option<String>,
+    /// As JSON: the same form for every format
+    #[arg(long, conflicts_with = "prompt")]
+    pub(crate) json: bool,
+    /// The exact prompt that the agent would get for this story
+    #[arg(long, value_name = "STORY")]
+    pub(crate) prompt: Option<String>,
+}
+
+/// `check`
+#[derive(Debug, Args)]
+pub(crate) struct CheckArguments {
+    /// A file, a folder or FORMAT:NAME; the only one found if absent
+    pub(crate) work: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `mark`
+#[derive(Debug, Args)]
+pub(crate) struct MarkArguments {
+    /// A file, a folder or FORMAT:NAME
+    pub(crate) work: String,
+    /// The story or task to tick
+    pub(crate) id: String,
+}
+
+/// `status`
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show it again whenever it changes, until the run ends
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+/// `runs`
+#[derive(Debug, Args)]
+pub(crate) struct RunsArguments {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `log`
+#[derive(Debug, Args)]
+pub(crate) struct LogArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// Only what concerns this story
+    #[arg(long, value_name = "ID")]
+    pub(crate) story: Option<String>,
+    /// Only this attempt of the story
+    #[arg(long, value_name = "N", requires = "story")]
+    pub(crate) attempt: Option<u32>,
+    /// As JSON, one event a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Go on with what happens from now, until the run ends
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+/// `diff`
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The attempt: STORY#2, or STORY for its latest
+    #[arg(value_name = "STORY[#ATTEMPT]")]
+    pub(crate) attempt: String,
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+}
+
+/// `resume`
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+    #[command(flatten)]
+    pub(crate) settings: Layer,
+}
+
+/// `stop`
+#[derive(Debug, Args)]
+pub(crate) struct StopArguments {
+    /// The run; the one that is running if absent
+    pub(crate) run: Option<String>,
+    /// At once: the attempt is ended and reverted
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+/// `pause`
+#[derive(Debug, Args)]
+pub(crate) struct PauseArguments {
+    /// The run; the one that is running if absent
+    pub(crate) run: Option<String>,
+}
+
+/// `guide`
+#[derive(Debug, Args)]
+pub(crate) struct GuideArguments {
+    /// The run, if not the one that is running, and the sentence
+    #[arg(value_name = "[RUN] TEXT", num_args = 1..=2, required = true)]
+    pub(crate) words: Vec<String>,
+}
+
+/// `verify`
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArguments {
+    /// The story
+    pub(crate) story: String,
+    /// A file, a folder or FORMAT:NAME; the only one found if absent
+    pub(crate) work: Option<String>,
+    #[command(flatten)]
+    pub(crate) settings: Layer,
+}
+
+/// `config`
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArguments {
+    /// What to do with the settings
+    #[arg(value_parser = ["show"], default_value = "show")]
+    pub(crate) action: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `doctor`
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `clean`
+#[derive(Debug, Args)]
+pub(crate) struct CleanArguments {
+    /// What to remove, as the list names it: a run, an attempt such as S-3#1, …
+    pub(crate) names: Vec<String>,
+    /// Remove it; without this it is only listed
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// All that finished runs left, but for attempts whose work nothing else holds
+    #[arg(long, conflicts_with = "names")]
+    pub(crate) all_finished: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `completions`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArguments {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `man`
+#[derive(Debug, Args)]
+pub(crate) struct ManArguments {
+    /// The verb; the whole program if absent
+    pub(crate) verb: Option<String>,
+}
+
+/// `demo`
+#[derive(Debug, Args)]
+pub(crate) struct DemoArguments {
+    /// Play in this folder, which must be empty or not exist, instead of a temporary one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) folder: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

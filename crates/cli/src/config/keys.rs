@@ -1,0 +1,243 @@
+//! The one list of settings. Flags, environment variables, keys of the files, defaults, `config show` and
+//! `docs/configuration.md` all come from it, so that they cannot differ.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ralphloop_core::units::Usd;
+use serde_json::Value as Json;
+
+use super::origin::{Config, Given, Origin};
+use super::told::{Destination, Secret};
+use super::value::{AgentFormat, AgentName, Count, Form, Iterations, OnExhausted, Raw, Value};
+
+/// Where a setting can be given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// As a flag, in the environment, in a file.
+    Flag,
+    /// In the environment and in a file.
+    File,
+}
+
+/// What is known of a setting without its type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Key {
+    /// As a key of a file: `max_retries`.
+    pub(crate) name: &'static str,
+    /// The group that it is shown in.
+    pub(crate) heading: &'static str,
+    /// What it does, a sentence or more.
+    pub(crate) help: &'static str,
+    /// What its value is called: `N`, `CMD`.
+    pub(crate) value_name: &'static str,
+    /// Where it can be given.
+    pub(crate) reach: Reach,
+    /// How its flag is given.
+    pub(crate) form: Form,
+    /// The default, in words where the value itself says little.
+    pub(crate) default_in_words: Option<&'static str>,
+    /// The default, as it would be written.
+    pub(crate) default: fn() -> String,
+    /// Reads a value only to see whether it can be read.
+    pub(crate) check: fn(Raw<'_>) -> Result<(), String>,
+}
+
+impl Key {
+    /// The flag without its dashes: `max-retries`.
+    pub(crate) fn flag(&self) -> String {
+        self.name.replace('_', "-")
+    }
+
+    /// The environment variable: `RALPHLOOP_MAX_RETRIES`.
+    pub(crate) fn variable(&self) -> String {
+        format!("RALPHLOOP_{}", self.name.to_uppercase())
+    }
+
+    /// The default for people.
+    pub(crate) fn default_text(&self) -> String {
+        self.default_in_words.map_or_else(self.default, str::to_owned)
+    }
+}
+
+macro_rules! optional {
+    () => {
+        None
+    };
+    ($words:literal) => {
+        Some($words)
+    };
+}
+
+macro_rules! settings {
+    ($(
+        $heading:literal {
+            $( $(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $reach:ident $value_name:literal $(, $words:literal)?; )+
+        }
+    )+) => {
+        /// Every setting, decided.
+        #[derive(Debug, Clone, PartialEq)]
+        pub(crate) struct Settings {
+            $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
+        }
+
+        impl Default for Settings {
+            fn default() -> Self {
+                Self { $($( $name: $default, )+)+ }
+            }
+        }
+
+        /// What one place says: some settings, each with where exactly it stands.
+        #[derive(Debug, Clone, Default)]
+        pub(crate) struct Layer {
+            $($( pub(crate) $name: Option<Given<$type>>, )+)+
+        }
+
+        /// Every setting, in the order in which they are shown.
+        pub(crate) const KEYS: &[Key] = &[
+            $($( Key {
+                name: stringify!($name),
+                heading: $heading,
+                help: concat!($($doc),+),
+                value_name: $value_name,
+                reach: Reach::$reach,
+                form: <$type as Value>::FORM,
+                default_in_words: optional!($($words)?),
+                default: || <$type as Value>::show(&$default),
+                check: |raw| <$type as Value>::read(raw).map(drop),
+            }, )+)+
+        ];
+
+        impl Layer {
+            /// Reads what was written for the setting `name`, which is a name of [`KEYS`].
+            pub(super) fn set(&mut self, name: &str, raw: Raw<'_>, origin: Origin) -> Result<(), String> {
+                match name {
+                    $($( stringify!($name) => self.$name = Some(Given { value: Value::read(raw)?, origin }), )+)+
+                    _ => unreachable!("BUG: {name} is no setting"),
+                }
+                Ok(())
+            }
+        }
+
+        /// Lays `layers`, the weakest first, over the defaults.
+        pub(super) fn merge(layers: Vec<Layer>) -> Config {
+            let mut settings = Settings::default();
+            let mut origins = vec![Origin::Default; KEYS.len()];
+            for layer in layers {
+                let mut origin = origins.iter_mut();
+                $($(
+                    let place = origin.next();
+                    if let (Some(given), Some(place)) = (layer.$name, place) {
+                        settings.$name = given.value;
+                        *place = given.origin;
+                    }
+                )+)+
+            }
+            Config { settings, origins }
+        }
+
+        /// Of two layers of one strength, what `later` says, else what `earlier` says.
+        pub(super) fn over(earlier: Layer, later: Layer) -> Layer {
+            Layer { $($( $name: later.$name.or(earlier.$name), )+)+ }
+        }
+
+        impl Layer {
+            /// What is said here, as it would be given on the command line: the name of each setting with its texts.
+            pub(crate) fn texts(&self) -> Vec<(&'static str, Vec<String>)> {
+                let mut texts = Vec::new();
+                $($(
+                    if let Some(given) = &self.$name {
+                        texts.push((stringify!($name), Value::texts(&given.value)));
+                    }
+                )+)+
+                texts
+            }
+        }
+
+        impl Settings {
+            /// Every value as it would be written and as JSON, in the order of [`KEYS`].
+            pub(super) fn values(&self) -> Vec<(String, Json)> {
+                vec![$($( (Value::show(&self.$name), Value::json(&self.$name)), )+)+]
+            }
+        }
+    };
+}
+
+settings! {
+    "Agent" {
+        /// The agent that works on the stories, and the model it is to use.
+        agent: Option<AgentName> = None, Flag "NAME[:MODEL]", "claude, else the first found";
+        /// Further arguments for the agent that `agent` names, after those that ralphloop gives it, one an item. They are
+        /// not added to `agent_command`.
+        agent_arguments: Vec<String> = Vec::new(), File "ARGUMENT";
+        /// Any program as the agent: a command line, split into words as a shell would, that gets the prompt on its
+        /// standard input. It takes the place of `agent`.
+        agent_command: Option<String> = None, Flag "CMD";
+        /// How the output of `agent_command` reads.
+        agent_format: AgentFormat = AgentFormat::Text, Flag "claude|text";
+    }
+    "Attempts" {
+        /// Attempts of a story after the first, each from its checkpoint.
+        max_retries: u32 = 3, Flag "N";
+        /// Further calls of the agent inside an attempt, on the tree as it is, when a gate or a check fails.
+        max_repairs: u32 = 2, Flag "N";
+        /// What follows when a story has used up its attempts.
+        on_exhausted: OnExhausted = OnExhausted::Stop, Flag "stop|skip|pause";
+        /// Tries of one call when the provider is overloaded or the network fails, before the run pauses.
+        provider_retries: u32 = 4, File "N";
+    }
+    "Gates" {
+        /// A quality gate: a command for `sh -c` that must succeed before a story lands. They run in the given order.
+        gate: Vec<String> = Vec::new(), Flag "CMD", "found in the project";
+        /// Run no quality gates; the stories' own checks still run.
+        no_gates: bool = false, Flag "BOOL";
+        /// Do not run a story that nothing can check.
+        require_verify: bool = false, Flag "BOOL";
+    }
+    "Budgets" {
+        /// How often agents may be started in this run; each start is an iteration. 0 is no bound.
+        max_iterations: Iterations = Iterations(None), Flag "N";
+        /// How long the run may take.
+        max_duration: Option<Duration> = None, Flag "T";
+        /// How much the agents may cost, in US dollars, as far as they say.
+        max_cost: Option<Usd> = None, Flag "USD";
+        /// How many tokens the agents may read and write together, as far as they say.
+        max_tokens: Option<Count> = None, Flag "N";
+    }
+    "Time limits" {
+        /// The time that git, openspec and other helper commands have.
+        command_timeout: Duration = Duration::from_secs(30), Flag "T";
+        /// The time that one gate or check has.
+        gate_timeout: Duration = Duration::from_mins(10), Flag "T";
+        /// The time that an attempt has.
+        agent_timeout: Duration = Duration::from_hours(1), Flag "T";
+        /// The time from the agent's start to its first byte.
+        start_timeout: Duration = Duration::from_mins(3), Flag "T";
+        /// How long the agent may be silent after its first byte.
+        idle_timeout: Duration = Duration::from_mins(10), Flag "T";
+        /// The time from the agent's final event to its exit.
+        exit_grace: Duration = Duration::from_secs(10), Flag "T";
+        /// The longest wait for a provider's limit to end. If it takes longer, the run pauses.
+        limit_wait: Duration = Duration::from_hours(6), Flag "T";
+    }
+    "Commits" {
+        /// The branch that commits go to.
+        branch: Option<String> = None, Flag "NAME", "the plan's branch, else the current one";
+    }
+    "Notifications" {
+        /// Who is told when the run ends, is paused, or waits for a provider's limit: an address for a web hook, of Slack or
+        /// of ntfy (`ntfy://HOST/TOPIC`), `desktop`, or a command for `sh -c`, which gets the message on its standard input
+        /// and no variable that looks like a secret.
+        notify: Vec<Destination> = Vec::new(), Flag "URL|CMD", "nobody";
+        /// The key with which web hooks are signed: `X-Ralphloop-Signature: sha256=` and the HMAC of the body.
+        notify_secret: Option<Secret> = None, File "KEY", "not signed";
+    }
+    "Prompt and signals" {
+        /// A template that takes the place of the built-in prompt. A relative path counts from the project.
+        prompt_template: Option<PathBuf> = None, File "FILE";
+        /// How many bytes of earlier learnings a prompt may carry.
+        learnings_budget: u32 = 4096, File "BYTES";
+        /// Words of your own that an agent may claim completion with, each alone on the last line of its final message.
+        completion_words: Vec<String> = Vec::new(), File "WORD";
+    }
+}

@@ -1,0 +1,328 @@
+//! How each type of setting is written: as a flag, in an environment variable, in a TOML file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use ralphloop_core::units::Usd;
+use serde_json::{Value as Json, json};
+use toml::de::DeValue;
+
+use crate::{duration, money};
+
+/// How often a flag may be given, and whether it needs a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `--x V`
+    One,
+    /// `--x`, or `--x=false` to take back what a file says.
+    Switch,
+    /// `--x V --x W`
+    Many,
+}
+
+/// A setting as somebody wrote it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Raw<'a> {
+    /// The value of an environment variable. Of a list, one item a line.
+    Variable(&'a str),
+    /// What a flag was given, in order.
+    Flags(&'a [String]),
+    /// A value in a file.
+    Toml(&'a DeValue<'a>),
+}
+
+/// A type of setting. Errors are fragments that follow the name of the setting and what was written.
+pub(crate) trait Value: Sized {
+    /// How its flag is given.
+    const FORM: Form = Form::One;
+
+    /// Reads one text.
+    fn parse(text: &str) -> Result<Self, String>;
+
+    /// Writes it as [`Value::parse`] reads it.
+    fn show(&self) -> String;
+
+    /// As JSON, for programs.
+    fn json(&self) -> Json {
+        Json::String(self.show())
+    }
+
+    /// As the values of its flag, one for each time it would be given.
+    fn texts(&self) -> Vec<String> {
+        vec![self.show()]
+    }
+
+    /// Reads it from wherever it was written.
+    fn read(raw: Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Variable(text) => Self::parse(text),
+            Raw::Flags(texts) => Self::parse(texts.last().map_or("", String::as_str)),
+            Raw::Toml(value) => Self::parse(scalar(value)?),
+        }
+    }
+}
+
+fn scalar<'a>(value: &'a DeValue<'_>) -> Result<&'a str, String> {
+    match value {
+        DeValue::String(text) => Ok(text),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str()),
+        DeValue::Float(number) => Ok(number.as_str()),
+        DeValue::Boolean(true) => Ok("true"),
+        DeValue::Boolean(false) => Ok("false"),
+        DeValue::Integer(_) => Err("write the number in decimal digits".to_owned()),
+        other => Err(format!("a single value is expected here, not {}", with_article(other.type_str()))),
+    }
+}
+
+fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
+impl Value for u32 {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "write a whole number, 0 or more".to_owned())
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+    fn json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for bool {
+    const FORM: Form = Form::Switch;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "true" | "1" | "yes" | "on" => Ok(true),
+            "false" | "0" | "no" | "off" => Ok(false),
+            _ => Err("write true or false".to_owned()),
+        }
+    }
+    fn show(&self) -> String {
+        self.to_string()
+    }
+    fn json(&self) -> Json {
+        json!(self)
+    }
+}
+
+impl Value for Duration {
+    fn parse(text: &str) -> Result<Self, String> {
+        duration::parse(text)
+    }
+    fn show(&self) -> String {
+        duration::show(*self)
+    }
+}
+
+impl Value for Usd {
+    fn parse(text: &str) -> Result<Self, String> {
+        money::parse(text)
+    }
+    fn show(&self) -> String {
+        money::show(*self)
+    }
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() { Err("must not be empty".to_owned()) } else { Ok(text.to_owned()) }
+    }
+    fn show(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Value for PathBuf {
+    fn parse(text: &str) -> Result<Self, String> {
+        String::parse(text).map(Self::from)
+    }
+    fn show(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+/// A number of tokens, of agent calls and so on, of which zero makes no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) u64);
+
+impl Value for Count {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.parse() {
+            Ok(0) | Err(_) => Err("write a whole number above zero, or none".to_owned()),
+            Ok(number) => Ok(Self(number)),
+        }
+    }
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+    fn json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
+/// How many agents may be started: a number, or no bound, which is written `0` or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Iterations(pub(crate) Option<u32>);
+
+impl Value for Iterations {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" | "0" => Ok(Self(None)),
+            text => u32::parse(text).map(|number| Self(Some(number))),
+        }
+    }
+    fn show(&self) -> String {
+        self.0.map_or_else(|| "none".to_owned(), |number| number.to_string())
+    }
+    fn json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    const FORM: Form = T::FORM;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "none" { Ok(None) } else { T::parse(text).map(Some) }
+    }
+    fn show(&self) -> String {
+        self.as_ref().map_or_else(|| "none".to_owned(), Value::show)
+    }
+    fn json(&self) -> Json {
+        self.as_ref().map_or(Json::Null, Value::json)
+    }
+}
+
+impl<T: Value> Value for Vec<T> {
+    const FORM: Form = Form::Many;
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.lines().filter(|line| !line.trim().is_empty()).map(T::parse).collect()
+    }
+    fn show(&self) -> String {
+        if self.is_empty() {
+            return "none".to_owned();
+        }
+        self.iter().map(Value::show).collect::<Vec<_>>().join("\n")
+    }
+    fn json(&self) -> Json {
+        self.iter().map(Value::json).collect()
+    }
+    fn texts(&self) -> Vec<String> {
+        self.iter().flat_map(Value::texts).collect()
+    }
+    fn read(raw: Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Variable(text) => Self::parse(text),
+            Raw::Flags(texts) => texts.iter().map(|text| T::parse(text)).collect(),
+            Raw::Toml(DeValue::Array(items)) => {
+                items.iter().map(|item| scalar(item.get_ref()).and_then(T::parse)).collect()
+            }
+            Raw::Toml(value) => scalar(value).and_then(T::parse).map(|item| vec![item]),
+        }
+    }
+}
+
+/// Which agent, and which of its models.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentName {
+    /// The client's name.
+    pub(crate) name: String,
+    /// The model as the client calls it; the client's own default if absent.
+    pub(crate) model: Option<String>,
+}
+
+impl Value for AgentName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (name, model) = match text.split_once(':') {
+            Some((name, model)) => (name, Some(model)),
+            None => (text, None),
+        };
+        if name.is_empty() || model == Some("") {
+            return Err("write the name of an agent, or NAME:MODEL".to_owned());
+        }
+        Ok(Self { name: name.to_owned(), model: model.map(str::to_owned) })
+    }
+    fn show(&self) -> String {
+        match &self.model {
+            Some(model) => format!("{}:{model}", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// How the output of an agent reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentFormat {
+    /// JSON lines as Claude Code writes them with `--output-format stream-json --verbose`
+    Claude,
+    /// Plain text
+    Text,
+}
+
+/// What follows when a story has used up its attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnExhausted {
+    /// End the run
+    Stop,
+    /// Go on with the stories that do not depend on it
+    Skip,
+    /// Pause the run and say what a person should look at
+    Pause,
+}
+
+macro_rules! value_by_name {
+    ($($name:ty),+) => { $(
+        impl Value for $name {
+            fn parse(text: &str) -> Result<Self, String> {
+                <Self as ValueEnum>::from_str(text, false).map_err(|_| format!("write one of {}", names::<Self>()))
+            }
+            fn show(&self) -> String {
+                self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+            }
+        }
+    )+ };
+}
+value_by_name!(AgentFormat, OnExhausted);
+
+fn names<T: ValueEnum>() -> String {
+    let names: Vec<String> =
+        T::value_variants().iter().filter_map(T::to_possible_value).map(|v| v.get_name().to_owned()).collect();
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_reads_from_lines_of_a_variable_and_from_repeated_flags() {
+        let want = vec!["cargo test".to_owned(), "cargo fmt --check".to_owned()];
+        assert_eq!(Vec::<String>::read(Raw::Variable("cargo test\n\ncargo fmt --check\n")), Ok(want.clone()));
+        assert_eq!(Vec::<String>::read(Raw::Flags(&want)), Ok(want));
+    }
+
+    #[test]
+    fn zero_iterations_and_none_are_no_bound_but_zero_tokens_are_refused() {
+        assert_eq!(Iterations::parse("0"), Ok(Iterations(None)));
+        assert_eq!(Iterations::parse("none"), Ok(Iterations(None)));
+        assert_eq!(Iterations::parse("3"), Ok(Iterations(Some(3))));
+        assert!(Iterations::parse("-1").is_err());
+        assert!(Option::<Count>::parse("0").is_err());
+        assert_eq!(Option::<Count>::parse("none"), Ok(None));
+    }
+
+    #[test]
+    fn a_model_may_hold_colons_of_its_own() {
+        let agent = AgentName::parse("claude:vendor/x:7b").unwrap();
+        assert_eq!((agent.name.as_str(), agent.model.as_deref()), ("claude", Some("vendor/x:7b")));
+        for text in ["", ":opus", "claude:"] {
+            assert!(AgentName::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

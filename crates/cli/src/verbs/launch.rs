@@ -1,0 +1,81 @@
+//! How a run was called: kept beside its journal, so that `resume` goes on with the same flags.
+
+use std::path::PathBuf;
+
+use ralphloop_core::ids::StoryId;
+use ralphloop_engine::runs::RunFolder;
+use ralphloop_engine::settings::Settings;
+use ralphloop_engine::work::{self, WorkRef};
+use serde::{Deserialize, Serialize};
+
+use super::settings;
+use super::spec::not_usable;
+use crate::config::{self, Layer};
+use crate::error::CliError;
+use crate::host::Host;
+use crate::output;
+
+/// The parts of a call of `run` that decide what it does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Launch {
+    /// The folder that it was called in.
+    cwd: PathBuf,
+    /// The work as it was named.
+    work: Option<String>,
+    /// The stories that were named.
+    stories: Vec<String>,
+    /// The settings that were given as flags.
+    flags: Vec<(String, Vec<String>)>,
+}
+
+/// A call with everything that follows from it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The call, the work named in full.
+    pub(super) launch: Launch,
+    /// The work.
+    pub(super) work: WorkRef,
+    /// The settings.
+    pub(super) settings: Settings,
+}
+
+impl Launch {
+    /// A call from `host`.
+    pub(super) fn new(work: Option<String>, stories: Vec<String>, flags: &Layer, host: &Host) -> Self {
+        let flags = flags.texts().into_iter().map(|(name, texts)| (name.to_owned(), texts)).collect();
+        Self { cwd: host.cwd.clone(), work, stories, flags }
+    }
+
+    /// The call that began the run in `folder`, if it is still known.
+    pub(super) fn of_run(folder: &RunFolder) -> Option<Self> {
+        serde_json::from_slice(&folder.launch()?).ok()
+    }
+
+    /// As it is kept in the folder of its run.
+    pub(super) fn bytes(&self) -> Result<Vec<u8>, CliError> {
+        serde_json::to_vec(self)
+            .map_err(|error| CliError::environment("could not note how it was called").cause(&error))
+    }
+
+    /// Finds the work and decides the settings; `flags` of a later call go before those of this one.
+    pub(super) fn prepare(mut self, flags: Layer, host: &Host) -> Result<Prepared, CliError> {
+        let work = work::resolve(self.work.as_deref(), &self.cwd).map_err(|error| not_usable(&error))?;
+        let (kept, lost) = config::from_texts(&self.flags);
+        for name in lost {
+            output::warn(&format!("the run was started with a setting that is not known any more: {name}"));
+        }
+        let flags = config::over(kept, flags);
+        let again = Self::new(self.work.take(), Vec::new(), &flags, host);
+        let (config, warnings) = config::load(&work.project, &host.environment, flags)?;
+        for warning in warnings {
+            output::warn(&warning);
+        }
+        let only = self.stories.iter().map(|id| StoryId::from(id.as_str())).collect();
+        let settings = settings::decide(&config, &work.project, only)?;
+        // Named in full, so that it means the same when there is other work beside it.
+        let place = work.change.as_deref().unwrap_or(&work.main);
+        let named = format!("{}:{}", work.id.scheme.as_str(), place.display());
+        let launch = Self { work: Some(named), cwd: self.cwd, stories: self.stories, flags: again.flags };
+        Ok(Prepared { launch, work, settings })
+    }
+}

@@ -1,0 +1,58 @@
+//! What each verb does.
+
+mod check;
+mod clean;
+mod config;
+mod control;
+mod demo;
+mod diff;
+mod doctor;
+mod dry_run;
+mod gates;
+mod launch;
+mod list;
+mod mark;
+mod prompt;
+pub(crate) mod repository;
+mod run;
+mod runs;
+mod settings;
+mod shell;
+mod show;
+mod spec;
+mod talk;
+mod verify;
+
+use crate::arguments::Verb;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::host::Host;
+
+/// Does what was asked for, and says how the program ends.
+pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
+    match verb {
+        Verb::Run(arguments) => run::run(*arguments, host),
+        Verb::Resume(arguments) => run::resume(*arguments, host),
+        Verb::List(arguments) => list::list(&arguments, host),
+        Verb::Show(arguments) => show::show(&arguments, host),
+        Verb::Check(arguments) => check::check(&arguments, host),
+        Verb::Mark(arguments) => mark::mark(&arguments, host),
+        Verb::Status(arguments) => runs::status(&arguments, host),
+        Verb::Runs(arguments) => runs::runs(&arguments, host),
+        Verb::Log(arguments) => runs::log(&arguments, host),
+        Verb::Diff(arguments) => diff::diff(&arguments, host),
+        Verb::Stop(arguments) => control::stop(&arguments, host),
+        Verb::Pause(arguments) => control::pause(&arguments, host),
+        Verb::Guide(arguments) => control::guide(&arguments, host),
+        Verb::Verify(arguments) => verify::verify(*arguments, host),
+        Verb::Config(arguments) => config::config(&arguments, host),
+        Verb::Doctor(arguments) => doctor::doctor(&arguments, host),
+        Verb::Clean(arguments) => clean::clean(&arguments, host),
+        Verb::Completions(arguments) => shell::completions(&arguments),
+        Verb::Man(arguments) => shell::man(&arguments),
+        Verb::Demo(arguments) => demo::demo(&arguments, host),
+        Verb::DemoAgent { notes } => crate::demo::play(&notes)
+            .map(|()| Exit::DONE)
+            .map_err(|error| CliError::environment("the scripted agent could not play its part").cause(&error)),
+    }
+}

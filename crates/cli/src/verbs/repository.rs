@@ -1,0 +1,65 @@
+//! The repository that the program was called in, its runs, and what is needed to start programs in it.
+
+use std::path::PathBuf;
+
+use ralphloop_engine::journal::JournalError;
+use ralphloop_engine::process::{Spawner, SupervisorProgram};
+use ralphloop_engine::runs::{RunFolder, RunsError, StateFolder};
+use ralphloop_engine::start::{self, Place};
+
+use crate::config::Settings;
+use crate::error::CliError;
+use crate::host::Host;
+
+/// The hidden word that makes this program a supervisor.
+pub(crate) const SUPERVISE: &str = "__supervise";
+
+/// A runtime for the verbs that start programs.
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| CliError::environment("could not start the threads that the program needs").cause(&error))
+}
+
+/// Starts programs under supervision by this very program.
+pub(super) fn spawner() -> Result<Spawner, CliError> {
+    let program: PathBuf = std::env::current_exe()
+        .map_err(|error| CliError::environment("could not find out where ralphloop itself is").cause(&error))?;
+    Ok(Spawner::new(SupervisorProgram { program, args: vec![SUPERVISE.into()] }))
+}
+
+/// The repository that `host` is in.
+pub(super) async fn open(host: &Host) -> Result<Place, CliError> {
+    start::open(&host.cwd, spawner()?, Settings::default().command_timeout)
+        .await
+        .map_err(|error| CliError::environment(error.to_string()))
+}
+
+/// What runs have left in the repository that `host` is in.
+pub(super) fn state(host: &Host) -> Result<StateFolder, CliError> {
+    let place = runtime()?.block_on(open(host))?;
+    Ok(StateFolder::of(&place.repository.places().common_dir))
+}
+
+/// The run of that name; the newest without one.
+pub(super) fn find_run(wanted: Option<&str>, host: &Host) -> Result<RunFolder, CliError> {
+    state(host)?.find(wanted).map_err(|error| no_run(&error))
+}
+
+pub(super) fn no_run(error: &RunsError) -> CliError {
+    match error {
+        RunsError::File(error) => CliError::environment(error.to_string()),
+        RunsError::Unknown { .. } | RunsError::Ambiguous { .. } | RunsError::None => CliError::usage(error.to_string()),
+    }
+}
+
+pub(super) fn damaged(error: &JournalError) -> CliError {
+    let said = CliError::environment(error.to_string());
+    match error {
+        JournalError::Damaged { .. } | JournalError::Empty { .. } => said.hint(
+            "`ralphloop runs` lists the others; `ralphloop run` begins a new run of the same work, and what has landed stays",
+        ),
+        JournalError::File(_) | JournalError::Newer { .. } => said,
+    }
+}

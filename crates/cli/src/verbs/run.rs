@@ -1,0 +1,135 @@
+//! `run` and `resume`: the loop, and what is printed of it.
+
+use ralphloop_core::event::Event;
+use ralphloop_core::outcome::Outcome;
+use ralphloop_core::run::Run;
+use ralphloop_engine::driver::DriveError;
+use ralphloop_engine::notice;
+use ralphloop_engine::start::{self, Ready, Request, Started, TakingUp};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::launch::{Launch, Prepared};
+use super::{dry_run, repository, spec};
+use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
+use crate::view::{lines, live, public, summary};
+
+pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
+    let RunArguments { work, stories, dry_run, fresh, view, settings, .. } = arguments;
+    let prepared = Launch::new(work, stories, &settings, host).prepare(settings, host)?;
+    if dry_run {
+        return dry_run::dry_run(&prepared);
+    }
+    go(prepared, if fresh { TakingUp::Never } else { TakingUp::Unfinished }, view)
+}
+
+pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
+    let folder = repository::find_run(arguments.run.as_deref(), host)?;
+    let launch = if let Some(launch) = Launch::of_run(&folder) {
+        launch
+    } else {
+        let (_, run) = folder.replay().map_err(|error| repository::damaged(&error))?;
+        output::warn("the flags that the run was started with are not known any more; the present settings hold");
+        Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
+    };
+    let prepared = launch.prepare(arguments.settings, host)?;
+    go(prepared, TakingUp::Run(folder), arguments.view)
+}
+
+/// Starts the run, prints what happens, and says how the program ends.
+pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -> Result<Exit, CliError> {
+    let Prepared { launch, work, settings } = prepared;
+    repository::runtime()?.block_on(async {
+        let command_timeout = settings.times.command;
+        let place = start::open(&work.project, repository::spawner()?, command_timeout)
+            .await
+            .map_err(|error| CliError::environment(error.to_string()))?;
+        let caution = settings.agent.caution();
+        let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };
+        match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
+            Started::NothingToDo { reason } => {
+                let said = format!("nothing to do: {}\n", output::one_line(&reason));
+                if view.json {
+                    output::talk(&said);
+                } else {
+                    output::data(&said)?;
+                }
+                Ok(Exit::DONE)
+            }
+            Started::Ready(ready) => {
+                if let Some(caution) = caution {
+                    output::warn(caution);
+                }
+                drive(*ready, view).await
+            }
+        }
+    })
+}
+
+/// Drives a run that is ready, with a view of it beside.
+async fn drive(mut ready: Ready, view: ViewArguments) -> Result<Exit, CliError> {
+    for warning in &ready.warnings {
+        output::warn(warning);
+    }
+    let mut watch = std::mem::replace(&mut ready.watch, notice::channel().1);
+    let (first, run) = (ready.first.clone(), ready.run.clone());
+    // On a thread of its own: a slow terminal must not slow the loop.
+    let here = Handle::current();
+    let printing = tokio::task::spawn_blocking(move || {
+        if !view.json && !view.headless && live::possible() {
+            here.block_on(live::watch(&first, run, watch.state, watch.talk));
+        } else {
+            print(view, &first, run, watch.state);
+        }
+    });
+    let noting = tokio::task::spawn_blocking(move || {
+        while let Some(note) = watch.notes.blocking_recv() {
+            output::warn(&note);
+        }
+    });
+    let (run, result) = ready.drive().await;
+    if let Err(error) = tokio::join!(printing, noting).0 {
+        output::warn(&format!("the view of the run broke: {error}"));
+    }
+    finish(&run, result, view)
+}
+
+fn finish(run: &Run, result: Result<Outcome, DriveError>, view: ViewArguments) -> Result<Exit, CliError> {
+    let text = summary::text(run);
+    if view.json {
+        output::talk(&text);
+    } else if let Err(error) = output::data(&text)
+        && !error.silent
+    {
+        output::talk(&error.render());
+    }
+    match result {
+        Ok(outcome) => Ok(Exit::of(&outcome)),
+        Err(error @ DriveError::Forced) => Err(CliError::new(Exit::INT, error.to_string())),
+        Err(error @ DriveError::Journal(_)) => Err(CliError::environment(error.to_string())),
+        Err(error @ DriveError::Bug { .. }) => Err(CliError::new(Exit::FAILED, error.to_string())),
+    }
+}
+
+/// Prints each event until the run ends: lines for people, or JSON. A reader that goes away ends the printing, not the
+/// run.
+fn print(view: ViewArguments, first: &Event, mut run: Run, mut events: UnboundedReceiver<Event>) {
+    let mut readable = show(view, first, &run);
+    while let Some(event) = events.blocking_recv() {
+        drop(run.step(&event));
+        readable = readable && show(view, &event, &run);
+    }
+}
+
+/// Whether somebody still reads.
+fn show(view: ViewArguments, event: &Event, run: &Run) -> bool {
+    if !view.json {
+        output::talk(&lines::printed(event, run));
+        return true;
+    }
+    public::of(event, run).iter().all(|event| output::json_line(event).is_ok())
+}

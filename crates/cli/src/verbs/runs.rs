@@ -1,0 +1,169 @@
+//! `status`, `runs` and `log`: what the journals tell.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use ralphloop_core::event::{Event, Fact};
+use ralphloop_core::run::{Activity, Run};
+use ralphloop_engine::runs::RunFolder;
+use serde_json::{Value, json};
+
+use super::repository::{damaged, find_run, state};
+use super::talk;
+use crate::arguments::{LogArguments, RunsArguments, StatusArguments};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
+use crate::view::status::Status;
+use crate::view::{lines, public};
+
+/// How often a followed journal is looked at. It is another process that writes it.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+fn status_of(folder: &RunFolder) -> Result<(Run, Status), CliError> {
+    let (_, run) = folder.replay().map_err(|error| damaged(&error))?;
+    let pid = folder.live_process().map(|process| process.pid);
+    let status = Status::of(&run, pid);
+    Ok((run, status))
+}
+
+pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, CliError> {
+    let folder = find_run(arguments.run.as_deref(), host)?;
+    let mut shown = String::new();
+    loop {
+        let (run, status) = status_of(&folder)?;
+        let text = if arguments.json { pretty(&status)? } else { status.text() };
+        if text != shown {
+            output::data(&text)?;
+            shown = text;
+        }
+        if !arguments.follow || status.pid.is_none() || matches!(run.activity(), Activity::Ended(_)) {
+            return Ok(Exit::DONE);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+fn pretty(status: &Status) -> Result<String, CliError> {
+    let text = serde_json::to_string_pretty(status);
+    text.map(|text| text + "\n").map_err(|error| CliError::environment("could not write the status").cause(&error))
+}
+
+pub(super) fn runs(arguments: &RunsArguments, host: &Host) -> Result<Exit, CliError> {
+    let folders = state(host)?.runs().map_err(|error| CliError::environment(error.to_string()))?;
+    let read: Vec<(&RunFolder, Result<Status, CliError>)> =
+        folders.iter().map(|folder| (folder, status_of(folder).map(|(_, status)| status))).collect();
+    if arguments.json {
+        output::json(&read.iter().map(|(folder, status)| run_json(folder, status)).collect())?;
+    } else if read.is_empty() {
+        output::talk("no run has been made in this repository yet\n");
+    } else {
+        let rows: Vec<Vec<String>> = read.iter().map(|(folder, status)| run_row(folder, status)).collect();
+        output::data(&output::table(&["RUN", "STATE", "PASSED", "STARTED", "WORK", ""], &rows))?;
+    }
+    Ok(Exit::DONE)
+}
+
+fn run_json(folder: &RunFolder, status: &Result<Status, CliError>) -> Value {
+    match status {
+        Ok(status) => json!({
+            "run": status.run,
+            "work": status.work,
+            "state": status.state.as_str(),
+            "reason": status.reason,
+            "started_at": status.started_at,
+            "ended_at": status.ended_at,
+            "branch": status.branch,
+            "passed": status.passed,
+            "total": status.total,
+            "cost_usd": status.cost_usd,
+        }),
+        Err(error) => json!({ "run": folder.id.as_str(), "state": "damaged", "reason": error.one_line() }),
+    }
+}
+
+fn run_row(folder: &RunFolder, status: &Result<Status, CliError>) -> Vec<String> {
+    match status {
+        Ok(status) => vec![
+            status.run.clone(),
+            status.state.as_str().to_owned(),
+            format!("{}/{}", status.passed, status.total),
+            status.started_at.clone(),
+            status.work.clone(),
+            status.reason.as_deref().map(|reason| output::cut(&output::one_line(reason), 70)).unwrap_or_default(),
+        ],
+        Err(error) => {
+            let empty = String::new;
+            vec![folder.id.to_string(), "damaged".to_owned(), empty(), empty(), empty(), error.one_line()]
+        }
+    }
+}
+
+pub(super) fn log(arguments: &LogArguments, host: &Host) -> Result<Exit, CliError> {
+    let folder = find_run(arguments.run.as_deref(), host)?;
+    let mut teller = Teller { arguments, folder: &folder, run: None };
+    let mut told = 0;
+    loop {
+        // Asked before the events are read: what a process wrote before it ended is not missed.
+        let alive = folder.live_process().is_some();
+        let (replay, _) = folder.replay().map_err(|error| damaged(&error))?;
+        let mut new: VecDeque<&Event> = replay.events.iter().skip(told).collect();
+        told = replay.events.len();
+        while let Some(event) = new.pop_front() {
+            teller.tell(event)?;
+        }
+        if !arguments.follow || !alive || teller.has_ended() {
+            return Ok(Exit::DONE);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// Tells events one by one, each in the light of those before it.
+struct Teller<'a> {
+    arguments: &'a LogArguments,
+    folder: &'a RunFolder,
+    run: Option<Run>,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, event: &Event) -> Result<(), CliError> {
+        let run = match self.run.take() {
+            Some(mut run) => {
+                drop(run.step(event));
+                run
+            }
+            None => match Run::start(event) {
+                Ok((run, _)) => run,
+                Err(_) => return Ok(()),
+            },
+        };
+        let run = self.run.insert(run);
+        if !concerns(self.arguments, &event.fact) {
+            return Ok(());
+        }
+        if self.arguments.json {
+            return public::of(event, run).iter().try_for_each(output::json_line);
+        }
+        output::data(&lines::printed(event, run))?;
+        if self.arguments.story.is_some()
+            && let Fact::AgentEnded { attempt, call, .. } = &event.fact
+        {
+            output::data(&talk::of_call(self.folder, attempt, *call))?;
+        }
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.run.as_ref().is_some_and(|run| matches!(run.activity(), Activity::Ended(_)))
+    }
+}
+
+/// Whether a fact is among those that were asked for.
+fn concerns(arguments: &LogArguments, fact: &Fact) -> bool {
+    let Some(story) = &arguments.story else { return true };
+    fact.attempt().is_some_and(|attempt| {
+        attempt.story.as_str() == story && arguments.attempt.is_none_or(|number| attempt.number == number)
+    })
+}

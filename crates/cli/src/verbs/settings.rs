@@ -1,0 +1,94 @@
+//! From what was written in flags, variables and files to what the engine works with.
+
+use std::path::Path;
+
+use ralphloop_agent::client::{Agent, Format};
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::policy::{Budget, OnExhausted};
+use ralphloop_core::signal::SignalGrammar;
+use ralphloop_engine::notify::Notify;
+use ralphloop_engine::settings::{GateChoice, PromptSettings, Settings, Times};
+
+use crate::config::{self, AgentFormat, Config, Gates};
+use crate::error::CliError;
+
+/// The agent that is taken if none is named.
+const USUAL_AGENT: &str = "claude";
+
+/// The engine's settings; `only` are the stories that were named.
+pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
+    let given = &config.settings;
+    let grammar = SignalGrammar::with_own_words(given.completion_words.iter().map(String::as_str))
+        .map_err(|error| at(config, "completion_words", &error))?;
+    Ok(Settings {
+        max_retries: given.max_retries,
+        max_repairs: given.max_repairs,
+        on_exhausted: match given.on_exhausted {
+            config::OnExhausted::Stop => OnExhausted::Stop,
+            config::OnExhausted::Skip => OnExhausted::Skip,
+            config::OnExhausted::Pause => OnExhausted::Pause,
+        },
+        require_verify: given.require_verify,
+        gates: match given.gates() {
+            Gates::Found => GateChoice::Found,
+            Gates::Commands(commands) => GateChoice::Named(commands),
+            Gates::Off => GateChoice::None,
+        },
+        budget: Budget {
+            iterations: given.max_iterations.0,
+            duration: given.max_duration,
+            cost: given.max_cost,
+            tokens: given.max_tokens.map(|tokens| tokens.0),
+        },
+        limit_wait: given.limit_wait,
+        provider_retries: given.provider_retries,
+        only,
+        times: Times {
+            command: given.command_timeout,
+            gate: given.gate_timeout,
+            agent: given.agent_timeout,
+            start: given.start_timeout,
+            idle: given.idle_timeout,
+            exit_grace: given.exit_grace,
+        },
+        agent: agent(config)?,
+        grammar,
+        prompts: PromptSettings {
+            template: template(config, project)?,
+            learnings: usize::try_from(given.learnings_budget).unwrap_or(usize::MAX),
+        },
+        branch: given.branch.clone(),
+        notify: Notify {
+            targets: given.notify.iter().map(|told| told.target.clone()).collect(),
+            secret: given.notify_secret.as_ref().map(|secret| secret.0.clone()),
+        },
+    })
+}
+
+/// The agent that was chosen.
+pub(super) fn agent(config: &Config) -> Result<Agent, CliError> {
+    let given = &config.settings;
+    if let Some(command) = &given.agent_command {
+        let format = match given.agent_format {
+            AgentFormat::Claude => Format::Claude,
+            AgentFormat::Text => Format::Text,
+        };
+        return Agent::command(command, format).map_err(|error| at(config, "agent_command", &error));
+    }
+    let choice = given.agent.as_ref().map_or_else(|| USUAL_AGENT.to_owned(), config::Value::show);
+    let agent = Agent::named(&choice).map_err(|error| at(config, "agent", &error))?;
+    agent.with_arguments(&given.agent_arguments).map_err(|error| at(config, "agent_arguments", &error))
+}
+
+/// The user's template and what it is called in messages.
+fn template(config: &Config, project: &Path) -> Result<Option<(String, String)>, CliError> {
+    let Some(path) = &config.settings.prompt_template else { return Ok(None) };
+    let text = std::fs::read_to_string(project.join(path))
+        .map_err(|error| at(config, "prompt_template", &error).hint("a relative path counts from the project"))?;
+    Ok(Some((path.display().to_string(), text)))
+}
+
+/// A setting that can be read but not used, with the place it stands at.
+fn at(config: &Config, name: &str, error: &dyn std::error::Error) -> CliError {
+    CliError::usage(format!("{name} cannot be used ({})", config.origin(name))).cause(error)
+}

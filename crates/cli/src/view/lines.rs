@@ -1,0 +1,222 @@
+//! What happened, one line a fact: the log, and what a run prints without a terminal.
+
+use ralphloop_agent::sanitize;
+use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
+use ralphloop_core::run::{Activity, Run, StoryState};
+use ralphloop_core::units::Usd;
+
+use super::status::outcome_text;
+use super::summary::ground_text;
+use super::{branch_name, rfc3339, short, span};
+use crate::output::{count, one_line};
+
+/// How a line of a program's output begins.
+pub(crate) const OUTPUT: &str = "  | ";
+/// Lines of an output that are shown in the log.
+const OUTPUT_LINES: usize = 12;
+
+/// The lines that tell of an event, without a time; `run` is the run after it. Facts that matter to nobody have none.
+pub(crate) fn of(event: &Event, run: &Run) -> Vec<String> {
+    match &event.fact {
+        Fact::RunStarted { run: id, plan, policy, branch, agent, .. } => {
+            let done = run.records().filter(|(_, r)| r.state.passed()).count();
+            let gates = match policy.gates.len() {
+                0 => "none".to_owned(),
+                _ => policy.gates.iter().map(|g| format!("`{}`", one_line(&g.command))).collect::<Vec<_>>().join(", "),
+            };
+            vec![format!(
+                "Run {id}: {} with {}, {done} of {} done; branch {}; gates: {gates}",
+                one_line(&plan.work.to_string()),
+                one_line(agent),
+                count(plan.stories.len(), "story", "stories"),
+                one_line(branch_name(branch)),
+            )]
+        }
+        Fact::Restarted { landed, .. } => {
+            vec![format!("Run {} goes on; {} stories have landed in it", run.id(), landed.len())]
+        }
+        Fact::PlanChecked { spec } => match spec {
+            PlanChange::Same => Vec::new(),
+            PlanChange::Changed { .. } => vec!["The spec was changed by a person; it counts from now on".to_owned()],
+            PlanChange::Unreadable { message } => {
+                vec![format!("The spec can no longer be read: {}", one_line(message))]
+            }
+        },
+        Fact::CheckStarted { stage, check, .. } => {
+            let base = if *stage == CheckStage::Baseline { " on the base" } else { "" };
+            vec![format!("Running{base}: `{}`", one_line(&run.label(*check)))]
+        }
+        Fact::CheckFinished { stage, check, result, cached, took, .. } => {
+            check_lines(&run.label(*check), *stage, result, *cached, *took)
+        }
+        Fact::CheckpointTaken { notes, .. } => notes.iter().map(|n| format!("Note: {}", one_line(n))).collect(),
+        Fact::AgentStarted { attempt, call } => vec![started(attempt, call.0, run)],
+        Fact::AgentEnded { attempt, report, .. } => {
+            let cost = report.usage.cost.map_or_else(String::new, |c: Usd| format!(", {c}"));
+            vec![format!(
+                "Agent of {} ended after {}: {}{cost}",
+                one_line(&attempt.to_string()),
+                span(report.took),
+                end_text(&report.end, &report.claim)
+            )]
+        }
+        Fact::TreeInspected { report, .. } => {
+            let mut lines = vec![format!("Changed files: {}", report.files_changed)];
+            lines.extend(report.notes.iter().map(|n| format!("Note: {}", one_line(n))));
+            lines
+        }
+        Fact::Landed { attempt, commit, notes } => {
+            let ground = match run.record(&attempt.story).map(|r| &r.state) {
+                Some(StoryState::Landed { ground, .. }) => ground_text(*ground),
+                _ => "",
+            };
+            let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();
+            let mut lines = vec![format!(
+                "Story {} passed and landed as {}{ground}: {title}",
+                one_line(attempt.story.as_str()),
+                short(commit.as_str())
+            )];
+            lines.extend(notes.iter().map(|n| format!("Note: {}", one_line(n))));
+            lines
+        }
+        Fact::LandingRefused { by, output, .. } => {
+            let mut lines = vec![format!("No commit was made: {}", one_line(by))];
+            lines.extend(output_lines(output));
+            lines
+        }
+        Fact::Reverted { attempt, kept, notes } => reverted_lines(attempt, kept.as_deref(), notes, run),
+        Fact::StopRequested { cause, level } => vec![stopping(*cause, *level).to_owned()],
+        Fact::PauseRequested => vec!["Pausing after this attempt".to_owned()],
+        Fact::GuidanceAdded { text } => vec![format!("Guidance for the next prompt: {}", one_line(text))],
+        Fact::LearningAdded { text } => vec![format!("Learning: {}", one_line(text))],
+        Fact::RunEnded { outcome } => vec![format!("Run ended: {}", one_line(&outcome_text(outcome)))],
+        Fact::CheckpointFailed { why, .. } => vec![format!("No checkpoint could be taken: {}", one_line(why))],
+        Fact::RepositoryBroken { why, .. } => vec![format!("The repository was changed: {}", one_line(why))],
+        Fact::LandingFailed { why, .. } => vec![format!("The story could not be committed: {}", one_line(why))],
+        Fact::RevertFailed { why, .. } => vec![format!("The tree could not be put back: {}", one_line(why))],
+        Fact::AttemptStarted { .. } | Fact::Settled { .. } | Fact::Woke => Vec::new(),
+    }
+}
+
+/// The lines as they are printed: `[2026-01-17T14:00:00Z] ralphloop: …`.
+pub(crate) fn printed(event: &Event, run: &Run) -> String {
+    of(event, run).iter().map(|line| format!("[{}] ralphloop: {line}\n", rfc3339(event.at))).collect()
+}
+
+fn stopping(cause: StopCause, level: StopLevel) -> &'static str {
+    match (cause, level) {
+        (_, StopLevel::AfterAttempt) => "Stopping after this attempt",
+        (StopCause::Request, StopLevel::Now) => "Stopping now: the agent is ended and the tree put back",
+        (StopCause::Hup | StopCause::Int | StopCause::Term, StopLevel::Now) => {
+            "Stopping now: the agent is ended and the tree put back; the same again kills the agent without waiting for \
+             it, a third time leaves at once"
+        }
+    }
+}
+
+fn started(attempt: &ralphloop_core::ids::AttemptId, call: u32, run: &Run) -> String {
+    let total = run.plan().stories.len();
+    let place = run.plan().stories.iter().position(|s| s.id == attempt.story).map_or(0, |p| p + 1);
+    let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();
+    let which = match (call, attempt.number) {
+        (0, 1) => String::new(),
+        (0, number) => format!(", attempt {number}"),
+        (repair, _) => format!(", repair {repair}"),
+    };
+    format!("Starting iteration {} (story {place} of {total}: \"{title}\"){which}", run.calls())
+}
+
+fn check_lines(
+    label: &str,
+    stage: CheckStage,
+    result: &CheckResult,
+    cached: bool,
+    took: std::time::Duration,
+) -> Vec<String> {
+    let on = if stage == CheckStage::Baseline { " on the base" } else { "" };
+    let time = if cached { "known from the same tree".to_owned() } else { span(took) };
+    let label = one_line(label);
+    match result {
+        CheckResult::Passed => vec![format!("Passed{on}: `{label}` ({time})")],
+        CheckResult::Failed { why, output } => {
+            let then = if stage == CheckStage::Baseline { "; it has to pass before the story lands" } else { "" };
+            let mut lines = vec![format!("Failed{on}: `{label}`: {} ({time}){then}", one_line(why))];
+            if stage != CheckStage::Baseline {
+                lines.extend(output_lines(output));
+            }
+            lines
+        }
+        CheckResult::CouldNotRun { why } => vec![format!("Could not run{on}: `{label}`: {}", one_line(why))],
+        CheckResult::Stopped => vec![format!("Stopped{on}: `{label}`")],
+    }
+}
+
+/// The last lines of an output, each harmless.
+fn output_lines(output: &str) -> Vec<String> {
+    let lines: Vec<&str> = output.lines().filter(|l| !l.trim().is_empty()).collect();
+    let from = lines.len().saturating_sub(OUTPUT_LINES);
+    lines[from..].iter().map(|l| format!("{OUTPUT}{}", sanitize::head(&sanitize::sanitize(l), 400))).collect()
+}
+
+fn reverted_lines(
+    attempt: &ralphloop_core::ids::AttemptId,
+    kept: Option<&str>,
+    notes: &[String],
+    run: &Run,
+) -> Vec<String> {
+    let name = one_line(&attempt.to_string());
+    let mut lines = vec![match kept {
+        Some(reference) => format!("Reverted {name}; its work is kept at {reference}"),
+        None => format!("Reverted {name}; it had changed nothing"),
+    }];
+    lines.extend(notes.iter().map(|n| format!("Note: {}", one_line(n))));
+    if let Some(record) = run.record(&attempt.story) {
+        let reason = record.reason.as_deref().map(one_line).unwrap_or_default();
+        let story = one_line(attempt.story.as_str());
+        match record.state {
+            StoryState::Failed => lines.push(format!("Story {story} failed: {reason}")),
+            StoryState::Blocked => lines.push(format!("Story {story} is blocked: {reason}")),
+            StoryState::Pending if !reason.is_empty() => lines.push(format!("{name} did not pass: {reason}")),
+            _ => {}
+        }
+    }
+    if let Activity::Waiting(wait) = run.activity() {
+        lines.push(format!("Until {}: {}", rfc3339(wait.until), one_line(&wait.reason)));
+    }
+    lines
+}
+
+/// How an agent ended, in a few words.
+fn end_text(end: &AgentEnd, claim: &Claim) -> String {
+    match end {
+        AgentEnd::Finished => match claim {
+            Claim::Complete => "it claims that the story is complete".to_owned(),
+            Claim::Failed { reason } => format!("it says that it failed: {}", one_line(reason)),
+            Claim::Blocked { reason } => format!("it says that it is blocked: {}", one_line(reason)),
+            Claim::None { near_miss: Some(seen) } => {
+                format!("no signal, but something like one in another form: {}", one_line(seen))
+            }
+            Claim::None { near_miss: None } => "no signal".to_owned(),
+        },
+        AgentEnd::NoFinalMessage => "no final message".to_owned(),
+        AgentEnd::NoOutput => "no output".to_owned(),
+        AgentEnd::Error { message } => format!("error: {}", one_line(message)),
+        AgentEnd::Crashed { status, message } => format!("crashed ({status}): {}", one_line(message)),
+        AgentEnd::NeverSpoke { after } => format!("no output within {} of its start", span(*after)),
+        AgentEnd::Silent { after, .. } => format!("no output for {} (idle timeout)", span(*after)),
+        AgentEnd::TimedOut { after } => format!("its time of {} was up (agent timeout)", span(*after)),
+        AgentEnd::Looped { call, times } => format!("the same call {times} times in a row: {}", one_line(call)),
+        AgentEnd::PermissionDenied { tools } => format!("permission denied: {}", one_line(&tools.join(", "))),
+        AgentEnd::PromptTooLong { message } => format!("prompt too long: {}", one_line(message)),
+        AgentEnd::Limit { message, .. } => format!("limit of the account: {}", one_line(message)),
+        AgentEnd::Overloaded { message } => format!("provider overloaded: {}", one_line(message)),
+        AgentEnd::Network { message } => format!("network: {}", one_line(message)),
+        AgentEnd::SignIn { message, .. } => format!("not signed in: {}", one_line(message)),
+        AgentEnd::NoCredit { message } => format!("no credit: {}", one_line(message)),
+        AgentEnd::ModelUnknown { message } => format!("model unknown: {}", one_line(message)),
+        AgentEnd::CannotStart { message } => format!("could not start: {}", one_line(message)),
+        AgentEnd::Stopped => "stopped by us".to_owned(),
+        AgentEnd::Internal { message } => format!("could not be watched: {}", one_line(message)),
+    }
+}

@@ -1,0 +1,186 @@
+//! From the facts of a run to its public events.
+
+use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopLevel};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
+use ralphloop_core::run::{Activity, Run, StoryState};
+
+use super::{CheckWord, ClaimWord, End, EndWord, PublicEvent, RunState, SaidClaim};
+use crate::view::status::outcome_text;
+use crate::view::{branch_name, rfc3339, span};
+
+/// The public events that tell of one event of the run; `run` is the run after it.
+pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
+    let time = rfc3339(event.at);
+    let Some(attempt) = event.fact.attempt() else { return of_run(event, run, time) };
+    let (story, number) = (attempt.story.to_string(), attempt.number);
+    let error = |why: &String, story: String, time: String| {
+        vec![PublicEvent::Error { time, story: Some(story), message: why.clone() }]
+    };
+    match &event.fact {
+        Fact::AttemptStarted { .. } => {
+            let title = run.plan().story(&attempt.story).map(|s| s.title.clone()).unwrap_or_default();
+            vec![PublicEvent::AttemptStarted { time, story, attempt: number, title }]
+        }
+        Fact::CheckFinished { stage, check, result, cached, took, .. } => {
+            let (word, reason) = match result {
+                CheckResult::Passed => (CheckWord::Passed, None),
+                CheckResult::Failed { why, .. } => (CheckWord::Failed, Some(why.clone())),
+                CheckResult::CouldNotRun { why } => (CheckWord::CouldNotRun, Some(why.clone())),
+                CheckResult::Stopped => (CheckWord::Stopped, None),
+            };
+            vec![PublicEvent::CheckFinished {
+                time,
+                story,
+                attempt: number,
+                check: run.label(*check),
+                baseline: *stage == CheckStage::Baseline,
+                result: word,
+                reason,
+                cached: *cached,
+                duration_ms: millis(*took),
+            }]
+        }
+        Fact::AgentStarted { call, .. } => {
+            vec![PublicEvent::AgentStarted { time, story, attempt: number, repair: call.0, iteration: run.calls() }]
+        }
+        Fact::AgentEnded { call, report, .. } => vec![PublicEvent::AgentEnded {
+            time,
+            story,
+            attempt: number,
+            repair: call.0,
+            end: end(&report.end),
+            claim: claim(&report.claim),
+            cost_usd: report.usage.cost.map(ralphloop_core::units::Usd::dollars),
+            input_tokens: report.usage.input_tokens,
+            output_tokens: report.usage.output_tokens,
+            duration_ms: millis(report.took),
+        }],
+        Fact::Landed { commit, notes, .. } => {
+            use ralphloop_core::effect::Ground;
+            let verified = matches!(run.record(&attempt.story).map(|r| &r.state),
+                Some(StoryState::Landed { ground, .. }) if *ground != Ground::Unverified);
+            let (commit, notes) = (commit.to_string(), notes.clone());
+            vec![PublicEvent::StoryLanded { time, story, attempt: number, commit, verified, notes }]
+        }
+        Fact::Reverted { kept, .. } => reverted(time, attempt, kept.clone(), run),
+        Fact::CheckpointFailed { why, .. }
+        | Fact::RepositoryBroken { why, .. }
+        | Fact::LandingFailed { why, .. }
+        | Fact::RevertFailed { why, .. } => error(why, story, time),
+        Fact::LandingRefused { by, output, .. } => error(&format!("{by}: {output}"), story, time),
+        _ => Vec::new(),
+    }
+}
+
+fn reverted(
+    time: String,
+    attempt: &ralphloop_core::ids::AttemptId,
+    kept: Option<String>,
+    run: &Run,
+) -> Vec<PublicEvent> {
+    let record = run.record(&attempt.story);
+    let reason = record.and_then(|r| r.reason.clone());
+    let story = attempt.story.to_string();
+    let mut events = vec![PublicEvent::AttemptReverted {
+        time: time.clone(),
+        story: story.clone(),
+        attempt: attempt.number,
+        kept,
+        reason: reason.clone(),
+    }];
+    match record.map(|r| &r.state) {
+        Some(StoryState::Failed) => events.push(PublicEvent::StoryFailed { time: time.clone(), story, reason }),
+        Some(StoryState::Blocked) => events.push(PublicEvent::StoryBlocked { time: time.clone(), story, reason }),
+        _ => {}
+    }
+    if let Activity::Waiting(wait) = run.activity() {
+        let (resume_at, reason) = (rfc3339(wait.until), wait.reason.clone());
+        events.push(PublicEvent::RunWaiting { time, resume_at, reason });
+    }
+    events
+}
+
+fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
+    match &event.fact {
+        Fact::RunStarted { run: id, plan, branch, agent, .. } => vec![PublicEvent::RunStarted {
+            time,
+            run: id.to_string(),
+            work: plan.work.to_string(),
+            branch: branch_name(branch).to_owned(),
+            agent: agent.clone(),
+            stories: plan.stories.len(),
+        }],
+        Fact::Restarted { .. } => vec![PublicEvent::RunResumed { time, run: run.id().to_string() }],
+        Fact::PlanChecked { spec } => match spec {
+            PlanChange::Same => Vec::new(),
+            PlanChange::Changed { .. } => vec![PublicEvent::PlanChanged { time, readable: true, message: None }],
+            PlanChange::Unreadable { message } => {
+                vec![PublicEvent::PlanChanged { time, readable: false, message: Some(message.clone()) }]
+            }
+        },
+        Fact::StopRequested { level, .. } => {
+            vec![PublicEvent::RunStopping { time, now: *level == StopLevel::Now }]
+        }
+        Fact::PauseRequested => vec![PublicEvent::RunStopping { time, now: false }],
+        Fact::GuidanceAdded { text } => vec![PublicEvent::GuidanceAdded { time, text: text.clone() }],
+        Fact::LearningAdded { text } => vec![PublicEvent::LearningAdded { time, text: text.clone() }],
+        Fact::RunEnded { outcome } => vec![PublicEvent::RunEnded {
+            time,
+            run: run.id().to_string(),
+            state: RunState::of(run, true),
+            reason: outcome_text(outcome),
+        }],
+        _ => Vec::new(),
+    }
+}
+
+fn millis(span: std::time::Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn end(end: &AgentEnd) -> End {
+    let (word, message) = match end {
+        AgentEnd::Finished => (EndWord::Finished, None),
+        AgentEnd::NoFinalMessage => (EndWord::NoFinalMessage, None),
+        AgentEnd::NoOutput => (EndWord::NoOutput, None),
+        AgentEnd::Stopped => (EndWord::Stopped, None),
+        AgentEnd::Error { message } => (EndWord::Error, Some(message.clone())),
+        AgentEnd::Crashed { status, message } if message.is_empty() => (EndWord::Crashed, Some(status.clone())),
+        AgentEnd::Crashed { status, message } => (EndWord::Crashed, Some(format!("{status}: {message}"))),
+        AgentEnd::NeverSpoke { after } => (EndWord::NeverSpoke, Some(format!("no output within {}", span(*after)))),
+        AgentEnd::Silent { after, last_output } => {
+            (EndWord::Silent, Some(format!("no output for {}; the last was: {last_output}", span(*after))))
+        }
+        AgentEnd::TimedOut { after } => (EndWord::TimedOut, Some(format!("its time of {} was up", span(*after)))),
+        AgentEnd::Looped { call, times } => (EndWord::Looped, Some(format!("the same call {times} times: {call}"))),
+        AgentEnd::PermissionDenied { tools } => (EndWord::PermissionDenied, Some(tools.join(", "))),
+        AgentEnd::PromptTooLong { message } => (EndWord::PromptTooLong, Some(message.clone())),
+        AgentEnd::Limit { message, .. } => (EndWord::Limit, Some(message.clone())),
+        AgentEnd::Overloaded { message } => (EndWord::Overloaded, Some(message.clone())),
+        AgentEnd::Network { message } => (EndWord::Network, Some(message.clone())),
+        AgentEnd::SignIn { message, .. } => (EndWord::SignIn, Some(message.clone())),
+        AgentEnd::NoCredit { message } => (EndWord::NoCredit, Some(message.clone())),
+        AgentEnd::ModelUnknown { message } => (EndWord::ModelUnknown, Some(message.clone())),
+        AgentEnd::CannotStart { message } => (EndWord::CannotStart, Some(message.clone())),
+        AgentEnd::Internal { message } => (EndWord::Internal, Some(message.clone())),
+    };
+    let resets_at = match end {
+        AgentEnd::Limit { resets_at, .. } => resets_at.map(rfc3339),
+        _ => None,
+    };
+    let remedy = match end {
+        AgentEnd::SignIn { remedy, .. } => remedy.clone(),
+        _ => None,
+    };
+    End { end: word, message, resets_at, remedy }
+}
+
+fn claim(claim: &Claim) -> SaidClaim {
+    let (word, reason, near_miss) = match claim {
+        Claim::Complete => (ClaimWord::Complete, None, None),
+        Claim::Failed { reason } => (ClaimWord::Failed, Some(reason.clone()), None),
+        Claim::Blocked { reason } => (ClaimWord::Blocked, Some(reason.clone()), None),
+        Claim::None { near_miss } => (ClaimWord::None, None, near_miss.clone()),
+    };
+    SaidClaim { claim: word, reason, near_miss }
+}

@@ -1,0 +1,299 @@
+//! The state of a run, for `status` and whatever else asks how it stands.
+
+use ralphloop_core::outcome::Outcome;
+use ralphloop_core::plan::Story;
+use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
+use serde::Serialize;
+
+use super::{branch_name, rfc3339, span};
+use crate::output::{BAD, DIM, GOOD, WARN, count, one_line, styled, table};
+
+/// How a run stands. The words are a contract with scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RunState {
+    Running,
+    Stopping,
+    Paused,
+    Complete,
+    Failed,
+    Limit,
+    Stopped,
+    /// Its process is gone, and it has not ended.
+    Interrupted,
+}
+
+impl RunState {
+    pub(crate) fn of(run: &Run, alive: bool) -> Self {
+        match run.activity() {
+            Activity::Ended(outcome) => match outcome {
+                Outcome::Complete | Outcome::NothingToDo { .. } => Self::Complete,
+                Outcome::Failed => Self::Failed,
+                Outcome::Paused { .. } | Outcome::Environment { .. } => Self::Paused,
+                Outcome::Stopped { .. } => Self::Stopped,
+                Outcome::BoundReached { .. } => Self::Limit,
+            },
+            _ if !alive => Self::Interrupted,
+            _ if run.stopping() => Self::Stopping,
+            _ => Self::Running,
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopping => "stopping",
+            Self::Paused => "paused",
+            Self::Complete => "complete",
+            Self::Failed => "failed",
+            Self::Limit => "limit",
+            Self::Stopped => "stopped",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// The object of `status --json`. Fields are only ever added. `docs/status.md` is made from it.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Status {
+    /// The run's id.
+    pub(crate) run: String,
+    /// The work: `scheme:id`.
+    pub(crate) work: String,
+    /// How the run stands.
+    pub(crate) state: RunState,
+    /// Why, in one line: what it does just now, what it waits for, how it ended.
+    pub(crate) reason: Option<String>,
+    /// When it began.
+    pub(crate) started_at: String,
+    /// When it ended.
+    pub(crate) ended_at: Option<String>,
+    /// The branch on which stories land.
+    pub(crate) branch: String,
+    /// The agent, and its model if one was named.
+    pub(crate) agent: String,
+    /// The process that works on it, while there is one.
+    pub(crate) pid: Option<u32>,
+    /// When it goes on, while it waits for a provider's limit; when it can be resumed, if the wait was too long.
+    pub(crate) resume_at: Option<String>,
+    /// Stories that have passed, those that were done before included.
+    pub(crate) passed: usize,
+    /// All stories of the plan.
+    pub(crate) total: usize,
+    /// How many times an agent was started.
+    pub(crate) iterations: u32,
+    /// What the agents cost in all, as far as their clients say so.
+    pub(crate) cost_usd: Option<f64>,
+    /// Tokens that they read, cached ones included.
+    pub(crate) input_tokens: Option<u64>,
+    /// Tokens that they wrote.
+    pub(crate) output_tokens: Option<u64>,
+    /// The stories, in the order of the file.
+    pub(crate) stories: Vec<StoryStatus>,
+}
+
+/// One story of [`Status`].
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct StoryStatus {
+    /// Its id.
+    pub(crate) id: String,
+    /// Its title.
+    pub(crate) title: String,
+    /// How it stands.
+    pub(crate) state: StoryWord,
+    /// A gate or check of this run has proven it.
+    pub(crate) verified: bool,
+    /// Attempts so far.
+    pub(crate) attempts: u32,
+    /// Why it has not passed: the last attempt's words.
+    pub(crate) reason: Option<String>,
+    /// Its commit, if it landed in this run.
+    pub(crate) commit: Option<String>,
+    /// The refs that keep the work of its reverted attempts, oldest first.
+    pub(crate) kept: Vec<String>,
+    /// What is worth saying about its landing.
+    pub(crate) notes: Vec<String>,
+    /// What its attempts cost.
+    pub(crate) cost_usd: Option<f64>,
+    /// How long agents worked on it.
+    pub(crate) duration_ms: u64,
+}
+
+/// How a story stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StoryWord {
+    Pending,
+    Running,
+    Passed,
+    Failed,
+    Blocked,
+    Skipped,
+}
+
+impl StoryWord {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::Blocked => "blocked",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl Status {
+    /// Of a run; `pid` is that of its live process.
+    pub(crate) fn of(run: &Run, pid: Option<u32>) -> Self {
+        let state = RunState::of(run, pid.is_some());
+        let usage = run.usage();
+        let stories: Vec<StoryStatus> = run.records().map(|(s, r)| story_status(s, r, pid.is_some())).collect();
+        Self {
+            run: run.id().to_string(),
+            work: run.plan().work.to_string(),
+            state,
+            reason: reason(run, state),
+            started_at: rfc3339(run.started_at()),
+            ended_at: run.ended_at().map(rfc3339),
+            branch: branch_name(run.branch()).to_owned(),
+            agent: run.agent().to_owned(),
+            pid,
+            resume_at: resume_at(run),
+            passed: stories.iter().filter(|s| s.state == StoryWord::Passed).count(),
+            total: stories.len(),
+            iterations: run.calls(),
+            cost_usd: usage.cost.map(ralphloop_core::units::Usd::dollars),
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            stories,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let style = match self.state {
+            RunState::Complete => GOOD,
+            RunState::Failed => BAD,
+            RunState::Running => DIM,
+            _ => WARN,
+        };
+        let mut text = format!("run {}  {}  {}\n", self.run, one_line(&self.work), styled(style, self.state.as_str()));
+        if let Some(reason) = &self.reason {
+            text.push_str(&format!("  {}\n", one_line(reason)));
+        }
+        if let Some(at) = &self.resume_at {
+            text.push_str(&format!("  goes on at {at}\n"));
+        }
+        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.2}"));
+        let pid = self.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
+        text.push_str(&format!(
+            "  branch {}, agent {}, {} of {} passed, {}, {cost}{pid}\n\n",
+            one_line(&self.branch),
+            one_line(&self.agent),
+            self.passed,
+            count(self.total, "story", "stories"),
+            count(usize::try_from(self.iterations).unwrap_or(usize::MAX), "iteration", "iterations"),
+        ));
+        let rows: Vec<Vec<String>> = self.stories.iter().map(StoryStatus::row).collect();
+        text + &table(&["STORY", "STATE", "ATTEMPTS", "TITLE", ""], &rows)
+    }
+}
+
+impl StoryStatus {
+    fn row(&self) -> Vec<String> {
+        let state = match (self.state, self.verified, &self.commit) {
+            (StoryWord::Passed, false, Some(_)) => "passed (unverified)",
+            (state, ..) => state.as_str(),
+        };
+        let note = self.reason.clone().or_else(|| self.commit.as_deref().map(|c| super::short(c).to_owned()));
+        vec![self.id.clone(), state.to_owned(), self.attempts.to_string(), self.title.clone(), note.unwrap_or_default()]
+    }
+}
+
+fn story_status(story: &Story, record: &StoryRecord, alive: bool) -> StoryStatus {
+    use ralphloop_core::effect::Ground;
+    let (state, verified, commit) = match &record.state {
+        StoryState::Landed { commit, ground } => {
+            (StoryWord::Passed, *ground != Ground::Unverified, Some(commit.as_str().to_owned()))
+        }
+        StoryState::DoneBefore => (StoryWord::Passed, false, None),
+        StoryState::Running if alive => (StoryWord::Running, false, None),
+        StoryState::Running | StoryState::Pending => (StoryWord::Pending, false, None),
+        StoryState::Failed => (StoryWord::Failed, false, None),
+        StoryState::Blocked => (StoryWord::Blocked, false, None),
+        StoryState::Skipped => (StoryWord::Skipped, false, None),
+    };
+    StoryStatus {
+        id: story.id.to_string(),
+        title: story.title.clone(),
+        state,
+        verified,
+        attempts: record.attempts,
+        reason: record.reason.clone().filter(|_| state != StoryWord::Passed),
+        commit,
+        kept: record.kept.iter().map(|(_, reference)| reference.clone()).collect(),
+        notes: record.notes.clone(),
+        cost_usd: record.usage.cost.map(ralphloop_core::units::Usd::dollars),
+        duration_ms: u64::try_from(record.agent_time.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn resume_at(run: &Run) -> Option<String> {
+    match run.activity() {
+        Activity::Waiting(wait) => Some(rfc3339(wait.until)),
+        Activity::Ended(Outcome::BoundReached { resume_at, .. }) => resume_at.map(rfc3339),
+        _ => None,
+    }
+}
+
+/// Why the run is in its state, in one line.
+pub(crate) fn reason(run: &Run, state: RunState) -> Option<String> {
+    match run.activity() {
+        Activity::Ended(outcome) => Some(outcome_text(outcome)),
+        _ if state == RunState::Interrupted => {
+            Some("its process is gone; `ralphloop resume` goes on with it".to_owned())
+        }
+        Activity::Waiting(wait) => Some(wait.reason.clone()),
+        Activity::Attempt(attempt) => Some(phase_text(attempt, run)),
+        _ => None,
+    }
+}
+
+/// An outcome in words.
+pub(crate) fn outcome_text(outcome: &Outcome) -> String {
+    outcome.to_string()
+}
+
+fn phase_text(attempt: &ralphloop_core::run::Attempt, run: &Run) -> String {
+    format!("{}: {}", attempt.id, phase_words(attempt, run))
+}
+
+/// What an attempt does just now.
+pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> String {
+    use ralphloop_core::run::Phase;
+    match &attempt.phase {
+        Phase::Beginning => "begins".to_owned(),
+        Phase::Baseline { queue } => {
+            let check = queue.front().map(|c| run.label(*c)).unwrap_or_default();
+            format!("checking the base with `{check}`")
+        }
+        Phase::Checkpointing => "taking the checkpoint".to_owned(),
+        Phase::Agent { call } if call.0 == 0 => "the agent works".to_owned(),
+        Phase::Agent { call } => format!("the agent works (repair {})", call.0),
+        Phase::Inspecting { .. } => "looking at the tree".to_owned(),
+        Phase::Checking(_) => "checking".to_owned(),
+        Phase::Landing { .. } => "committing".to_owned(),
+        Phase::Reverting { .. } => "putting the tree back".to_owned(),
+    }
+}
+
+/// How long the run has been at work, for people.
+pub(crate) fn worked(run: &Run) -> String {
+    span(run.active_time())
+}
