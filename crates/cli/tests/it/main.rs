@@ -1,0 +1,29 @@
+//! The binary from outside: every test runs `ralphloop` in a scene of its own with a scripted agent.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod branches;
+mod cleaning;
+mod crash;
+mod dialects;
+mod doctor;
+mod exit_codes;
+mod formats;
+mod journal;
+mod locks;
+mod loop_rules;
+mod notifications;
+mod openspec_change;
+mod printing;
+mod readme;
+mod real_claude;
+mod recovery;
+mod refusals;
+mod regressions_loop;
+mod regressions_tree;
+mod shell;
+mod stopping;
+mod stopping_elsewhere;
+mod verbs;
+mod verdicts;
+mod waiting;
+mod world;
