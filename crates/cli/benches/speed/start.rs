@@ -18,7 +18,7 @@ pub(crate) fn measure(table: &mut Table) {
         assert!(scene.command(world::binary()).arg("--version").output().unwrap().status.success());
         versions.push(ms(began.elapsed()));
         let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as f64;
-        assert!(world::command(&scene, "work", "text").arg("--no-gates").status().unwrap().success());
+        assert!(world::command(&scene, "work", "text", world::NO_GATES).status().unwrap().success());
         spawns.push((world::noted(&scene, "agent")[0][0] - began) / 1e6);
     }
     table.note("`true`, for comparison", median(trues), "ms");

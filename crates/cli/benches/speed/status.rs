@@ -14,8 +14,8 @@ const EVENTS: usize = 100_000;
 const ROUNDS: usize = 7;
 
 pub(crate) fn measure(table: &mut Table) {
-    let scene = world::scene(10, 2);
-    assert!(world::command(&scene, "work", "text").status().unwrap().success());
+    let scene = world::scene(40, 2);
+    assert!(world::command(&scene, "work", "text", world::TRIVIAL_GATE).status().unwrap().success());
     let path = scene.journals().pop().unwrap();
     let text = fs::read_to_string(&path).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

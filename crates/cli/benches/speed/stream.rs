@@ -20,7 +20,8 @@ pub(crate) fn measure(table: &mut Table) {
         let mut peak = 0.0_f64;
         for _ in 0..3 {
             let scene = world::scene(10, 1);
-            let mut child = world::command(&scene, &format!("write {kind} {bytes}"), format).spawn().unwrap();
+            let mut child =
+                world::command(&scene, &format!("write {kind} {bytes}"), format, world::NO_GATES).spawn().unwrap();
             peak = peak.max(world::peak_memory(&mut child));
             let events = world::events(&scene);
             let took = world::between(

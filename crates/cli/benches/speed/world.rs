@@ -43,11 +43,15 @@ pub(crate) fn noted(scene: &Scene, of: &str) -> Vec<Vec<f64>> {
     text.lines().map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect()).collect()
 }
 
-/// `ralphloop run` of all stories, with an agent that does `work` and one trivial gate.
-pub(crate) fn command(scene: &Scene, work: &str, format: &str) -> Command {
+/// One gate, which is as cheap as can be.
+pub(crate) const TRIVIAL_GATE: &[&str] = &["--gate", "true"];
+pub(crate) const NO_GATES: &[&str] = &["--no-gates"];
+
+/// `ralphloop run` of all stories, with an agent that does `work`.
+pub(crate) fn command(scene: &Scene, work: &str, format: &str, gates: &[&str]) -> Command {
     let mut command = scene.command(binary());
     let agent = scene.outside("bin/agent");
-    command.args(["run", "prd.json", "--headless", "--gate", "true", "--max-retries", "0"]);
+    command.args(["run", "prd.json", "--headless", "--max-retries", "0"]).args(gates);
     command.args(["--agent-format", format, "--agent-command", &format!("{} {work}", agent.display())]);
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
