@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use ralphloop_agent::client::Agent;
@@ -38,6 +39,9 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef};
 use crate::{clock, git};
+
+/// How long notifications may still take once a signal says that nobody waits for them.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// What is asked for.
 #[derive(Debug)]
@@ -248,11 +252,18 @@ impl Ready {
         };
         let signalled = async {
             signals.pass_on(inbox.clone(), hurry, forced, done.clone()).await;
-            // The run is over; from now on a signal means that nobody wants to wait for notifications.
+            // The run is over; from now on a signal means that nobody wants to wait for notifications. It may be the last of
+            // an impatient few that were meant for the run, so what is just being sent has a moment to get out.
             tokio::select! {
-                _ = signals.next() => leave.cancel(),
-                () = told.cancelled() => {}
+                _ = signals.next() => {}
+                () = told.cancelled() => return,
             }
+            tokio::select! {
+                _ = signals.next() => {}
+                () = tokio::time::sleep(LAST_WORD) => {}
+                () = told.cancelled() => return,
+            }
+            leave.cancel();
         };
         let driven = async {
             let result = driver.drive(effects).await;
