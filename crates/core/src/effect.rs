@@ -23,6 +23,9 @@ pub struct Brief {
     /// This call resolves conflicts of the attempt's work with what has landed meanwhile, in these files and no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// What has landed meanwhile and is in conflict: `id: title` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub landed_meanwhile: Vec<String>,
     /// The last prompt was too long for the model: leave out what can be left out.
     pub shorter: bool,
 }
@@ -57,6 +60,25 @@ pub enum Ground {
     NoSignal,
     /// Nothing changed, and a check that failed at the baseline passes now, or the story needs no change.
     NoChange,
+}
+
+impl Effect {
+    /// The attempt that it is about.
+    pub fn attempt(&self) -> Option<&AttemptId> {
+        match self {
+            Self::Begin { attempt, .. }
+            | Self::RunCheck { attempt, .. }
+            | Self::Checkpoint { attempt }
+            | Self::StartAgent { attempt, .. }
+            | Self::Inspect { attempt, .. }
+            | Self::Merge { attempt }
+            | Self::StopWork { attempt }
+            | Self::Land { attempt, .. }
+            | Self::Revert { attempt, .. }
+            | Self::Settle { attempt } => Some(attempt),
+            Self::CheckPlan | Self::Sleep { .. } | Self::Finish { .. } => None,
+        }
+    }
 }
 
 /// What the engine must do.

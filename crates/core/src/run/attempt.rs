@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use super::{Baseline, Run};
 use super::brief::failure_of_checks;
+use super::landing::{HALTED, moved};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AttemptId, CallNumber, LaneId, TreeId};
+use crate::ids::{AttemptId, CallNumber, LaneId, StoryId, TreeId};
 use crate::outcome::Outcome;
 use crate::verdict::{AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, judge};
 
@@ -28,6 +29,8 @@ pub struct Attempt {
     pub(super) base: Baseline,
     /// How often its work was merged with what had landed meanwhile.
     pub(super) merges: u32,
+    /// Stories that have landed since it began.
+    pub(super) landed_meanwhile: Vec<StoryId>,
     /// The files in conflict that the agent is to resolve.
     pub(super) resolves: Vec<String>,
 }
@@ -139,7 +142,16 @@ pub enum AfterRevert {
 
 impl Attempt {
     pub(super) fn new(id: AttemptId, lane: LaneId, base: Baseline) -> Self {
-        Self { id, lane, phase: Phase::Beginning, carried: Vec::new(), base, merges: 0, resolves: Vec::new() }
+        Self {
+            id,
+            lane,
+            phase: Phase::Beginning,
+            carried: Vec::new(),
+            base,
+            merges: 0,
+            landed_meanwhile: Vec::new(),
+            resolves: Vec::new(),
+        }
     }
 
     /// An attempt that is only to be put back.
@@ -180,6 +192,10 @@ impl Run {
             (Phase::Beginning, Fact::LaneFailed { why, .. }) => {
                 self.abandon(&id);
                 self.end(Outcome::Environment { reason: format!("there is no working tree for {id}: {why}") })
+            }
+            (Phase::Beginning, Fact::Trespassed { why, .. }) => {
+                self.abandon(&id);
+                self.halt(moved(why))
             }
             (
                 Phase::Baseline { queue },
@@ -243,7 +259,7 @@ impl Run {
     pub(super) fn stop_attempt(&mut self, id: &AttemptId) -> Vec<Effect> {
         match self.attempt(id) {
             Some(attempt) if attempt.stoppable() => vec![Effect::StopWork { attempt: id.clone() }],
-            Some(Attempt { phase: Phase::Queued(_), .. }) => self.revert(id, "the run was stopped", AfterRevert::Again),
+            Some(attempt) if attempt.waits_to_land() => self.revert(id, "the run was stopped", AfterRevert::Again),
             _ => Vec::new(),
         }
     }
@@ -452,7 +468,11 @@ impl Run {
         // What was proven before a merge needs no further ground than that it still holds.
         let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
         match judge(&report, &tree, &done, needs_no_change) {
-            Verdict::Pass(found) => self.proven(id, call, ground.unwrap_or(found), tree.tree, report),
+            Verdict::Pass(found) => {
+                let proof = Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
+                // A merged tree stands on the newest commit, since nothing lands before it.
+                if ground.is_some() { self.land(id, proof) } else { self.proven(id, proof) }
+            }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
             Verdict::SetUp { message } => {
@@ -471,6 +491,9 @@ impl Run {
     ) -> Vec<Effect> {
         if self.stopping_now() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
+        }
+        if self.halted {
+            return self.revert(id, HALTED, AfterRevert::Again);
         }
         if call.0 >= self.policy.max_repairs {
             return self.fail(id, failure_of_checks(failures), &AgentEnd::Finished, tree);

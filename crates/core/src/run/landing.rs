@@ -5,7 +5,7 @@ use super::attempt::{AfterRevert, Attempt, Checking, Phase, Proof};
 use super::story::StoryState;
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckStage, Fact};
-use crate::evidence::{AgentReport, Merge, TreeReport};
+use crate::evidence::{Merge, TreeReport};
 use crate::ids::{AttemptId, CallNumber, CommitId, TreeId};
 use crate::outcome::Outcome;
 use crate::policy::Place;
@@ -17,29 +17,41 @@ const MERGES: u32 = 8;
 /// Attempts of a story that may be lost to conflicts before a person has to look.
 const CONFLICTS: u32 = 2;
 
+/// Why an attempt of a halted run is put back.
+pub(super) const HALTED: &str = "nothing more lands in this run";
+
 impl Run {
     /// The attempt's work is proven: it lands, once those before it have.
-    pub(super) fn proven(
-        &mut self,
-        id: &AttemptId,
-        call: CallNumber,
-        ground: Ground,
-        tree: TreeId,
-        report: Box<AgentReport>,
-    ) -> Vec<Effect> {
-        let merged = matches!(self.attempt(id).map(|a| &a.phase), Some(Phase::Checking(c)) if c.ground.is_some());
-        let turn = self.attempts.values().filter_map(Attempt::turn).max().map_or(0, |last| last.saturating_add(1));
-        let proof = Box::new(Proof { call, ground, tree, turn, report });
-        // A merged tree stands on the newest commit, since nothing lands before it.
-        if self.policy.place == Place::Checkout || merged {
-            self.phase(id, Phase::Landing(proof));
-            return vec![Effect::Land { attempt: id.clone(), ground }];
+    pub(super) fn proven(&mut self, id: &AttemptId, proof: Proof) -> Vec<Effect> {
+        if self.policy.place == Place::Checkout {
+            return self.land(id, proof);
         }
-        self.phase(id, Phase::Queued(proof));
-        if self.stopping_now() {
-            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        if let Some(put_back) = self.may_not_land(id) {
+            return put_back;
         }
+        self.phase(id, Phase::Queued(Box::new(proof)));
         self.next_landing()
+    }
+
+    /// The work stands on the newest commit.
+    pub(super) fn land(&mut self, id: &AttemptId, proof: Proof) -> Vec<Effect> {
+        if let Some(put_back) = self.may_not_land(id) {
+            return put_back;
+        }
+        let ground = proof.ground;
+        self.phase(id, Phase::Landing(Box::new(proof)));
+        vec![Effect::Land { attempt: id.clone(), ground }]
+    }
+
+    fn may_not_land(&mut self, id: &AttemptId) -> Option<Vec<Effect>> {
+        if self.stopping_now() {
+            return Some(self.revert(id, "the run was stopped", AfterRevert::Again));
+        }
+        self.halted.then(|| self.revert(id, HALTED, AfterRevert::Again))
+    }
+
+    pub(super) fn next_turn(&self) -> u32 {
+        self.attempts.values().filter_map(Attempt::turn).max().map_or(0, |last| last.saturating_add(1))
     }
 
     /// Lets the next proven attempt land, if none is landing.
@@ -59,11 +71,8 @@ impl Run {
             Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
                 self.revert(id, "the run was stopped", AfterRevert::Again)
             }
-            Fact::Merged { merge: Merge::Current, .. } => {
-                let ground = proof.ground;
-                self.phase(id, Phase::Landing(Box::new(proof)));
-                vec![Effect::Land { attempt: id.clone(), ground }]
-            }
+            Fact::Merged { .. } if self.halted => self.revert(id, HALTED, AfterRevert::Again),
+            Fact::Merged { merge: Merge::Current, .. } => self.land(id, proof),
             Fact::Merged { merge: Merge::Merged { report }, .. } => self.check_merged(id, proof, (**report).clone()),
             Fact::Merged { merge: Merge::Conflicts { files }, .. } => self.resolve(id, &proof, files),
             Fact::MergeFailed { why, .. } => {
@@ -176,6 +185,9 @@ impl Run {
 
     fn landed(&mut self, id: &AttemptId, commit: &CommitId, ground: Ground, notes: &[String]) -> Vec<Effect> {
         self.attempts.remove(&id.story);
+        for other in self.attempts.values_mut() {
+            other.landed_meanwhile.push(id.story.clone());
+        }
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.state = StoryState::Landed { commit: commit.clone(), ground };
             record.reason = None;
@@ -191,6 +203,10 @@ impl Run {
     /// The agent of this attempt moved what is not its own, as far as anybody can tell: the attempt failed, and nothing is
     /// put on top of what was moved.
     pub(super) fn trespassed(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
+        if self.halted {
+            // It is known already, and was another's doing as far as anybody can tell.
+            return self.revert(id, HALTED, AfterRevert::Again);
+        }
         let reason = format!("something outside its worktree was moved while it ran: {why}");
         let failure = AttemptFailure { reason, tell: Tell::Reason };
         let end = crate::evidence::AgentEnd::Finished;
@@ -208,6 +224,11 @@ impl Run {
 }
 
 impl Attempt {
+    /// It is proven, and nothing is done for it before its turn to land comes.
+    pub(super) fn waits_to_land(&self) -> bool {
+        matches!(self.phase, Phase::Queued(_))
+    }
+
     /// Its place among those that wait to land.
     fn turn(&self) -> Option<u32> {
         match &self.phase {
@@ -226,7 +247,7 @@ impl Attempt {
     }
 }
 
-fn moved(why: &str) -> Outcome {
+pub(super) fn moved(why: &str) -> Outcome {
     Outcome::Paused { reason: format!("the main checkout was moved under the run, so nothing more lands: {why}") }
 }
 

@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::units::Timestamp;
 
+use attempt::AfterRevert;
 use limits::Trouble;
 
 /// What the run as a whole is doing. Attempts may be under way in all of these but the last.
@@ -91,7 +92,7 @@ pub struct Run {
     settling: BTreeMap<AttemptId, LaneId>,
     stop: Option<(StopCause, StopLevel)>,
     pause: bool,
-    /// Nothing more may land: the attempts under way are put back.
+    /// Nothing more may land.
     halted: bool,
     guidance: Vec<String>,
     learnings: Vec<String>,
@@ -270,10 +271,12 @@ impl Run {
         self.go_on()
     }
 
-    /// The same, and what is under way is put back at once.
+    /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
     fn halt(&mut self, outcome: Outcome) -> Vec<Effect> {
         self.halted = true;
-        let mut effects = self.stop_work();
+        let queued: Vec<AttemptId> = self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
+        let mut effects: Vec<Effect> =
+            queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
         effects.extend(self.end(outcome));
         effects
     }
@@ -306,7 +309,7 @@ impl Run {
     }
 
     fn stopping_now(&self) -> bool {
-        self.halted || matches!(self.stop, Some((_, StopLevel::Now)))
+        matches!(self.stop, Some((_, StopLevel::Now)))
     }
 
     fn asked_to_end(&self) -> Option<Outcome> {
