@@ -6,10 +6,11 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use ralphloop_core::ids::{AttemptId, RunId};
 
-use crate::files::{self, Access, FileError};
+use crate::files::FileError;
 use crate::git::{self, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError};
 use crate::runs::{OpenAttempt, RunFolder};
 use crate::work::WorkRef;
+use crate::work::state::WorkState;
 
 /// How often a run gives a sign of life.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
@@ -163,10 +164,7 @@ async fn keep(
 
 /// Marks a landed story in a spec that no commit holds. One that is marked stays as it is.
 fn mark(work: &WorkRef, before: &Path, landed: &LandedStory) -> Result<(), FileError> {
-    let read = |path: &Path| std::fs::read(path).map_err(|e| FileError::new("read", path, e));
-    let (before, now) = (read(before)?, read(&work.main)?);
-    let marked = ralphloop_spec::reconcile(work.id.scheme, &before, Some(&now), &landed.story, true).bytes;
-    if marked == now { Ok(()) } else { files::write_atomic(&work.main, &marked, Access::Usual) }
+    WorkState::kept(before)?.reconciled(work, &landed.story, true)?.write()
 }
 
 /// Refuses to go on with a run in the middle of an attempt if that would take a person's commits off the branch.

@@ -308,11 +308,7 @@ pub struct Place {
 }
 
 /// Opens the repository that `project` is in.
-pub async fn open(
-    project: &Path,
-    spawner: Spawner,
-    command_timeout: std::time::Duration,
-) -> Result<Place, git::OpenError> {
+pub async fn open(project: &Path, spawner: Spawner, command_timeout: Duration) -> Result<Place, git::OpenError> {
     let git = Git::new(spawner.clone(), command_timeout);
     let repository = Repository::open(project, git, SnapshotLimits::default()).await?;
     Ok(Place { repository, spawner })

@@ -8,6 +8,7 @@
 //! the same for every format.
 #![forbid(unsafe_code)]
 
+mod backlog;
 mod beads;
 mod check;
 mod checklist;
@@ -16,6 +17,7 @@ mod document;
 mod edit;
 mod error;
 mod fixplan;
+mod flight;
 mod github;
 mod graph;
 mod json;
@@ -33,6 +35,7 @@ mod tasks_yaml;
 mod text;
 mod uniform;
 mod words;
+mod work;
 mod yaml;
 
 pub use check::check;
@@ -41,5 +44,6 @@ pub use edit::{Edit, StaleEdit, apply};
 pub use error::{Code, Diagnostic, ErrorClass, Finding, Severity, SpecError};
 pub use mark::{MarkError, mark_done, tick_story};
 pub use reconcile::{OwnBoxes, Reconciled, reconcile};
-pub use source::{SpecFiles, SpecText, read};
+pub use source::{NEXT_STEPS, SpecFiles, SpecText, read};
 pub use uniform::{error_json, to_json};
+pub use work::{ReconciledFiles, apply_in, can_tell, mark_in, reconcile_files};

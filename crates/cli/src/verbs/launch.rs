@@ -72,10 +72,8 @@ impl Launch {
         }
         let only = self.stories.iter().map(|id| StoryId::from(id.as_str())).collect();
         let settings = settings::decide(&config, &work.project, only)?;
-        // Named in full, so that it means the same when there is other work beside it.
-        let place = work.change.as_deref().unwrap_or(&work.main);
-        let named = format!("{}:{}", work.id.scheme.as_str(), place.display());
-        let launch = Self { work: Some(named), cwd: self.cwd, stories: self.stories, flags: again.flags };
+        let launch =
+            Self { work: Some(work.named_in_full()), cwd: self.cwd, stories: self.stories, flags: again.flags };
         Ok(Prepared { launch, work, settings })
     }
 }

@@ -6,7 +6,6 @@ pub(crate) mod message;
 pub(crate) mod tree;
 
 use std::borrow::Cow;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
@@ -75,12 +74,6 @@ impl Parts {
 
     fn talk(&self, attempt: &AttemptId, call: CallNumber, event: AgentEvent) {
         self.notices.talk(attempt, call, || event.map_text(&|text| self.redact_text(text)));
-    }
-
-    /// The spec's file relative to the top of the working tree, links followed; nothing if it is outside.
-    fn spec_in_tree(&self) -> Option<PathBuf> {
-        let real = std::fs::canonicalize(&self.work.main).unwrap_or_else(|_| self.work.main.clone());
-        real.strip_prefix(&self.repository.places().top).ok().map(PathBuf::from)
     }
 
     fn say(&self, fact: Fact) {

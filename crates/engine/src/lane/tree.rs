@@ -1,7 +1,7 @@
 //! The lane's tree: checkpoint, inspection, landing, going back; and the spec's file in it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use ralphloop_core::event::{Fact, PlanChange};
 use ralphloop_core::evidence::TreeReport;
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, StoryId, TreeId};
 use ralphloop_core::plan::{Plan, WorkState};
-use ralphloop_spec::Reconciled;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::message::{Message, trailer_id};
-use crate::files::{self, Access, FileError};
+use crate::files::{self, FileError};
 use crate::git::{
     self, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
 };
 use crate::runs::RunFolder;
+use crate::work::state::{Reconciled, WorkState as SpecState};
 use crate::work::{self, WorkRef};
 
 /// How long a commit may go on once the run is to stop.
@@ -52,23 +52,10 @@ fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> b
     now == *known
 }
 
-fn read_spec(work: &WorkRef) -> Result<Option<Vec<u8>>, FileError> {
-    match std::fs::read(&work.main) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(FileError::new("read", &work.main, e)),
-    }
-}
-
-fn spec_before(folder: &RunFolder, attempt: &AttemptId) -> Result<Vec<u8>, FileError> {
-    let path = folder.spec_before(attempt);
-    std::fs::read(&path).map_err(|e| FileError::new("read", &path, e))
-}
-
-fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<Reconciled, FileError> {
-    let before = spec_before(&parts.folder, attempt)?;
-    let now = read_spec(&parts.work)?;
-    Ok(ralphloop_spec::reconcile(parts.work.id.scheme, &before, now.as_deref(), &attempt.story, landed))
+fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<(SpecState, Reconciled), FileError> {
+    let before = SpecState::kept(&parts.folder.spec_before(attempt))?;
+    let reconciled = before.reconciled(&parts.work, &attempt.story, landed)?;
+    Ok((before, reconciled))
 }
 
 pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
@@ -81,13 +68,13 @@ pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
 
 async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String> {
     files::require_space(parts.folder.path(), ROOM).map_err(|e| e.to_string())?;
-    let bytes = read_spec(&parts.work).map_err(|e| e.to_string())?.unwrap_or_default();
+    let state = SpecState::now(&parts.work).map_err(|e| e.to_string())?;
     let path = parts.folder.spec_before(attempt);
     let keep_spec = tokio::task::spawn_blocking(move || {
         if let Some(folder) = path.parent() {
             files::create_private_dir(folder)?;
         }
-        files::write_atomic(&path, &bytes, Access::Private)
+        state.keep(&path)
     });
     let name = parts.folder.checkpoint_name(attempt);
     // The disk is waited for while the tree is looked at.
@@ -119,10 +106,10 @@ async fn look(parts: &Parts, attempt: &AttemptId) -> Result<TreeReport, String> 
         Frame::Repairable(repairs) => repairs.iter().map(ToString::to_string).collect(),
         Frame::Broken { why } => return Err(why),
     };
-    let reconciled = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
+    let (_, reconciled) = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
+    let spec = reconciled.paths_below(&parts.repository.places().top);
     notes.extend(reconciled.notes);
-    let spec = parts.spec_in_tree();
-    let changed = inspection.changes.iter().filter(|c| is_work(c, spec.as_deref())).count();
+    let changed = inspection.changes.iter().filter(|c| is_work(c, &spec)).count();
     Ok(TreeReport {
         tree: inspection.tree,
         files_changed: u32::try_from(changed).unwrap_or(u32::MAX),
@@ -211,11 +198,11 @@ async fn try_to_land(
     let Some(checkpoint) = found else {
         return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")));
     };
-    let Reconciled { bytes, notes, .. } = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
+    let (before, reconciled) = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
     let landing = Landing {
         message: message.text,
         kept_under: git::attempt_ref(&parts.folder.id, attempt),
-        write_back: parts.spec_in_tree().map(|spec| (spec, bytes)).into_iter().collect(),
+        write_back: reconciled.write_back(&before, &parts.repository.places().top),
         hold_back: HoldBack::default(),
         allow_empty: true,
         stop,
@@ -230,7 +217,7 @@ async fn try_to_land(
         carry_over_results(parts, &proven).await;
     }
     forget(&parts.repository, &parts.folder, attempt, &checkpoint).await;
-    Ok((landed.commit.clone(), notes.into_iter().chain(landing_notes(landed)).collect()))
+    Ok((landed.commit.clone(), reconciled.notes.into_iter().chain(landing_notes(landed)).collect()))
 }
 
 /// The landed tree differs from the proven one only by the marks that the tool itself has set in the spec, so what gates
@@ -245,11 +232,7 @@ async fn carry_over_results(parts: &Parts, proven: &TreeId) {
 
 /// Marks the story in a spec that no commit holds. One that is marked already stays as it is.
 fn settle_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), FileError> {
-    let reconciled = reconcile(parts, attempt, true)?;
-    if read_spec(&parts.work)?.as_deref() == Some(reconciled.bytes.as_slice()) {
-        return Ok(());
-    }
-    files::write_atomic(&parts.work.main, &reconciled.bytes, Access::Usual)
+    reconcile(parts, attempt, true)?.1.write()
 }
 
 /// Drops what is no longer needed. What cannot be dropped is only in the way of disk space, and `clean` lists it.
@@ -278,7 +261,7 @@ async fn try_to_settle(parts: &Parts, attempt: &AttemptId) -> Result<(), String>
 
 pub(super) async fn revert(parts: &Parts, attempt: AttemptId, reason: &str) {
     let reason = parts.redact_text(reason);
-    let fact = match put_back(&parts.repository, &parts.folder, &parts.work, &attempt, &reason).await {
+    let fact = match put_back(&parts.repository, &parts.folder, &attempt, &reason).await {
         Ok((kept, notes)) => Fact::Reverted { attempt, kept, notes },
         Err(why) => Fact::RevertFailed { attempt, why },
     };
@@ -290,7 +273,6 @@ pub(super) async fn revert(parts: &Parts, attempt: AttemptId, reason: &str) {
 pub(crate) async fn put_back(
     repository: &Repository,
     folder: &RunFolder,
-    work: &WorkRef,
     attempt: &AttemptId,
     reason: &str,
 ) -> Result<(Option<String>, Vec<String>), String> {
@@ -302,18 +284,10 @@ pub(crate) async fn put_back(
     let reference = git::attempt_ref(&folder.id, attempt);
     let kept = keep(repository, &checkpoint, &reference, &message).await?;
     let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
-    put_spec_back(folder, work, attempt).map_err(|e| e.to_string())?;
+    // A spec behind a link that leads out of the working tree is in no checkpoint.
+    SpecState::kept(&folder.spec_before(attempt)).and_then(|before| before.restore()).map_err(|e| e.to_string())?;
     forget(repository, folder, attempt, &checkpoint).await;
     Ok((kept, revert_notes(&report)))
-}
-
-/// A spec behind a link that leads out of the working tree is in no checkpoint.
-fn put_spec_back(folder: &RunFolder, work: &WorkRef, attempt: &AttemptId) -> Result<(), FileError> {
-    let before = spec_before(folder, attempt)?;
-    if before.is_empty() || read_spec(work)?.as_deref() == Some(before.as_slice()) {
-        return Ok(());
-    }
-    files::write_atomic(&work.main, &before, Access::Usual)
 }
 
 /// Keeps the attempt's work under a ref, if it did any. One that a revert before a crash has kept stays.
@@ -332,12 +306,12 @@ async fn keep(
     Ok(Some(reference.to_owned()))
 }
 
-/// Whether a changed path is work: the spec's own file is none, nor is what git ignores.
-fn is_work(change: &Change, spec: Option<&Path>) -> bool {
-    Some(change.path.as_path()) != spec && change.standing != Standing::Ignored
+/// Whether a changed path is work: the spec's own files are none, nor is what git ignores.
+fn is_work(change: &Change, spec: &[PathBuf]) -> bool {
+    !spec.contains(&change.path) && change.standing != Standing::Ignored
 }
 
-fn shown(paths: &[std::path::PathBuf]) -> String {
+fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
