@@ -37,7 +37,7 @@ use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::work::{self, WorkError, WorkRef};
+use crate::work::{self, WorkError, WorkRef, landed};
 use crate::{clock, git};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
@@ -348,10 +348,16 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         }
         (_, Err(error)) => return Err(error),
     };
-    if earlier.run.is_none()
-        && let Some(reason) = nothing_to_do(&plan, &settings.only)
-    {
-        return Ok(Started::NothingToDo { reason });
+    let mut plan = plan;
+    if earlier.run.is_none() {
+        let landed = landed::known_from_commits(&repository, &work, &plan, &settings.only).await?;
+        landed::take_for_done(&mut plan, &landed);
+        let said = landed::said(&landed);
+        if let Some(reason) = nothing_to_do(&plan, &settings.only) {
+            let reason = said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
+            return Ok(Started::NothingToDo { reason });
+        }
+        warnings.extend(said);
     }
     check_agent(&settings.agent)?;
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());

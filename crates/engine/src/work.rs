@@ -4,6 +4,7 @@
 mod change;
 mod find;
 mod folders;
+pub(crate) mod landed;
 mod places;
 mod resolve;
 mod several;

@@ -46,4 +46,4 @@ pub use mark::{MarkError, mark_done, tick_story};
 pub use reconcile::{OwnBoxes, Reconciled, reconcile};
 pub use source::{NEXT_STEPS, SpecFiles, SpecText, read};
 pub use uniform::{error_json, to_json};
-pub use work::{ReconciledFiles, apply_in, can_tell, mark_in, reconcile_files};
+pub use work::{ReconciledFiles, apply_in, mark_in, reconcile_files, told_by_commits};

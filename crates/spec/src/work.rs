@@ -1,11 +1,11 @@
 //! Work of several files: each is marked and reconciled by itself, and a story's edits go to the files that hold it.
 
 use ralphloop_core::ids::StoryId;
-use ralphloop_core::plan::Scheme;
+use ralphloop_core::plan::{Plan, Scheme, WorkState};
 
 use crate::document::Document;
 use crate::edit::{Edit, apply};
-use crate::mark::{MarkError, mark_done};
+use crate::mark::{MarkError, mark_done, tick_story};
 use crate::reconcile::{OwnBoxes, Reconciled, reconcile};
 use crate::source::{SpecFiles, SpecText, unnamed};
 
@@ -45,12 +45,18 @@ pub fn mark_in(files: &SpecFiles, id: &str) -> Result<Vec<(usize, Vec<Edit>)>, M
     Err(MarkError::Unknown { id: id.to_owned(), known })
 }
 
-/// Whether landing the story can be seen in the files afterwards. Where it cannot, only its commit tells.
-pub fn can_tell(files: &SpecFiles, story: &StoryId) -> bool {
-    if files.main.path.ends_with(crate::NEXT_STEPS) {
-        return false;
+/// The open stories whose landing leaves no mark in the files: only their commits tell. Files that are only read have no
+/// others, session logs have some.
+pub fn told_by_commits(files: &SpecFiles, plan: &Plan) -> Vec<StoryId> {
+    let open = plan.stories.iter().filter(|story| story.state != WorkState::Done).map(|story| &story.id);
+    if !plan.writable {
+        return open.cloned().collect();
     }
-    files.stories().any(|file| crate::tick_story(files.scheme, &file.bytes, story).is_ok())
+    if files.scheme != Scheme::Flight || files.folder.is_some() {
+        return Vec::new();
+    }
+    let cannot = |story: &&StoryId| files.stories().all(|file| tick_story(files.scheme, &file.bytes, story).is_err());
+    open.filter(cannot).cloned().collect()
 }
 
 /// What becomes of the files of a work after an attempt.

@@ -7,6 +7,7 @@ mod crash;
 mod dialects;
 mod doctor;
 mod exit_codes;
+mod folders;
 mod formats;
 mod journal;
 mod locks;

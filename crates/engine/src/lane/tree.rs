@@ -28,9 +28,15 @@ const ROOM: u64 = 4 * 1024 * 1024;
 
 /// What became of the spec since it was read as `known`; `landed` are the stories that this run has ticked itself.
 pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<StoryId>) -> PlanChange {
-    let reading = work::load(work)
-        .map_err(|e| e.to_string())
-        .and_then(|files| ralphloop_spec::read(&files).map_err(|e| e.to_string()));
+    let reading = work::load(work).map_err(|e| e.to_string()).and_then(|files| {
+        let mut reading = ralphloop_spec::read(&files).map_err(|e| e.to_string())?;
+        // What only a commit tells was known before, and no file says otherwise.
+        let told = ralphloop_spec::told_by_commits(&files, &reading.plan);
+        let done = |id: &StoryId| known.story(id).is_some_and(|story| story.state == WorkState::Done);
+        let stories = reading.plan.stories.iter_mut();
+        stories.filter(|story| told.contains(&story.id) && done(&story.id)).for_each(|s| s.state = WorkState::Done);
+        Ok(reading)
+    });
     match reading {
         Ok(reading) if same_but_for_ticks(&reading.plan, known, landed) => PlanChange::Same,
         Ok(reading) => PlanChange::Changed { plan: Box::new(reading.plan) },
