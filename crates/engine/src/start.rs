@@ -24,6 +24,7 @@ use crate::aftermath::{self, BEAT};
 use crate::control::Control;
 use crate::driver::{DriveError, Driver};
 use crate::files::FileError;
+use crate::finish::{self, FinishError};
 use crate::gates::cache::Cache;
 use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
 use crate::journal::{Journal, JournalError, Replay};
@@ -132,6 +133,9 @@ pub enum StartError {
     /// What a dead run left in the tree could not be put right.
     #[error(transparent)]
     Aftermath(Box<AftermathError>),
+    /// What a crash left of closing the work could not be put back.
+    #[error(transparent)]
+    Finish(Box<FinishError>),
     /// The run to be gone on with has nothing left.
     #[error("run {run} is finished: every selected story passed")]
     Finished {
@@ -337,6 +341,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
+    finish::put_right(&repository, &work.id).await.map_err(|e| StartError::Finish(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);

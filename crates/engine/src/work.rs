@@ -14,6 +14,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::tracker;
 use ralphloop_core::plan::{Scheme, WorkId};
 use ralphloop_spec::{NEXT_STEPS, SpecFiles, SpecText};
 
@@ -42,6 +43,12 @@ impl WorkRef {
         shown(&self.project, path)
     }
 
+    /// The filters of the issues on GitHub that are the work, if it is no file.
+    pub(crate) fn query(&self) -> Option<Vec<(String, String)>> {
+        let asked = self.id.scheme == Scheme::GitHub && !self.main.ends_with(&self.id.id);
+        asked.then(|| tracker::filters(&self.id.id)).flatten()
+    }
+
     /// Where a file is that was named from the project.
     pub fn place_of(&self, named: &str) -> PathBuf {
         self.project.join(named)
@@ -49,6 +56,9 @@ impl WorkRef {
 
     /// Named in full, so that it means the same when there is other work beside it, and from any folder.
     pub fn named_in_full(&self) -> String {
+        if self.query().is_some() {
+            return self.id.to_string();
+        }
         let place = self.change.as_deref().unwrap_or(&self.main).display();
         let part = if self.is_next_steps() { NEXT_STEPS } else { "" };
         format!("{}:{place}{part}", self.id.scheme.as_str())
@@ -158,6 +168,9 @@ pub fn load(work: &WorkRef) -> Result<SpecFiles, WorkError> {
     let mut files = SpecFiles { beside, ..SpecFiles::single(work.id.scheme, main) };
     if work.is_next_steps() {
         files.main.path.push_str(NEXT_STEPS);
+    }
+    if work.query().is_some() {
+        files.main.path.clone_from(&work.id.id);
     }
     for path in work.story_files().iter().skip(1) {
         files.more.push(text(path, &work.project)?);

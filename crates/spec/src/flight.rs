@@ -135,6 +135,6 @@ mod tests {
     fn the_verification_of_a_task_is_a_check_of_its_group() {
         let text = Text::decode("t", GROUP.as_bytes()).unwrap();
         let story = &document(&text).unwrap().reading.plan.stories[0];
-        assert_eq!(story.checks, [group::shell("make lamp", Some(std::time::Duration::from_secs(120)))]);
+        assert_eq!(story.checks, [group::shell("make lamp", Some(std::time::Duration::from_mins(2)))]);
     }
 }

@@ -12,6 +12,7 @@ mod backlog;
 mod beads;
 mod check;
 mod checklist;
+mod closing;
 mod companions;
 mod document;
 mod edit;
@@ -39,6 +40,7 @@ mod work;
 mod yaml;
 
 pub use check::check;
+pub use closing::{close_issues, prd_history};
 pub use document::Reading;
 pub use edit::{Edit, StaleEdit, apply};
 pub use error::{Code, Diagnostic, ErrorClass, Finding, Severity, SpecError};

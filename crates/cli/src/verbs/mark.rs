@@ -1,6 +1,7 @@
 //! `mark`: a story or task ticked by hand, with the edit that the loop would make.
 
 use ralphloop_engine::files::{Access, write_atomic};
+use ralphloop_engine::tracker::Tracker;
 
 use super::spec::open;
 use crate::arguments::MarkArguments;
@@ -11,8 +12,15 @@ use crate::output;
 
 pub(super) fn mark(arguments: &MarkArguments, host: &Host) -> Result<Exit, CliError> {
     let opened = open(Some(&arguments.work), host)?;
-    opened.reading()?;
+    let reading = opened.reading()?;
     let id = arguments.id.as_str();
+    if let Some(tracker) = Tracker::of(&opened.work)
+        && reading.plan.story(&id.into()).is_some()
+    {
+        super::tracker::close(&tracker, &id.into())?;
+        output::talk(&format!("{} is closed through {}\n", output::one_line(id), tracker.program()));
+        return Ok(Exit::DONE);
+    }
     let refused = |error: &dyn std::error::Error| {
         CliError::usage(format!("could not mark {id} in {}", opened.work.id)).cause(error)
     };

@@ -23,6 +23,7 @@ pub(super) struct Opened {
 /// Finds and loads the work that `argument` names.
 pub(super) fn open(argument: Option<&str>, host: &Host) -> Result<Opened, CliError> {
     let work = work::resolve(argument, &host.cwd).map_err(|error| not_usable(&error))?;
+    super::tracker::refresh(&work)?;
     let files = work::load(&work).map_err(|error| not_usable(&error))?;
     Ok(Opened { work, files })
 }

@@ -6,6 +6,7 @@ use ralphloop_core::plan::{Scheme, WorkId};
 
 use super::find::{Found, PRD_FOLDERS, bases, change_at, find, in_project, is_repository, prd_at};
 use super::{WorkError, WorkRef, change, folders, places, several, shown};
+use crate::tracker;
 use ralphloop_spec::NEXT_STEPS;
 
 /// The work that `argument` names, seen from the folder `cwd` (absolute): a file, a folder, `scheme:name`,
@@ -94,6 +95,12 @@ fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<W
     if found.iter().any(|found| found.work.id.id == rest) {
         return named(rest, argument, found);
     }
+    if scheme == Scheme::GitHub
+        && tracker::filters(rest).is_some()
+        && let Some(work) = asked_for(rest, cwd)
+    {
+        return Ok(work);
+    }
     if scheme == Scheme::Flight
         && let Some(work) = bases(cwd).find_map(|base| several::named(rest, base))
     {
@@ -118,6 +125,13 @@ fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<W
             None => Ok(file_at(scheme, &path, cwd)),
         },
     }
+}
+
+/// Issues on GitHub, by a query; they are kept in the repository that `cwd` is in.
+fn asked_for(query: &str, cwd: &Path) -> Option<WorkRef> {
+    let root = cwd.ancestors().find(|folder| is_repository(folder))?;
+    let id = WorkId { scheme: Scheme::GitHub, id: query.to_owned() };
+    Some(WorkRef { id, main: tracker::kept_at(root, query)?, project: root.to_owned(), change: None })
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {

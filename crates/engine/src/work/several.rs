@@ -32,10 +32,10 @@ pub(super) fn in_project(base: &Path) -> Vec<Found> {
             found.push(Found { work, missing: Vec::new(), archived: false });
         }
     }
-    if let Some(work) = next_steps(base).filter(|work| has_stories(work)) {
+    if let Some(work) = next_steps(base).filter(has_stories) {
         found.push(Found { work, missing: Vec::new(), archived: false });
     }
-    if let Some(work) = prd(base).filter(|work| has_stories(work)) {
+    if let Some(work) = prd(base).filter(has_stories) {
         found.push(Found { work, missing: Vec::new(), archived: false });
     }
     found
@@ -205,6 +205,7 @@ impl WorkRef {
             Scheme::Backlog if self.main.is_dir() => tasks(&self.main),
             Scheme::Flight if self.main.is_dir() => groups(&self.main),
             Scheme::Flight if self.is_next_steps() => Vec::new(),
+            Scheme::GitHub if self.query().is_some() => Vec::new(),
             Scheme::Flight if self.main.ends_with(PRD) => {
                 let status = self.main.with_file_name(PRD_STATUS);
                 std::iter::once(self.main.clone()).chain(Some(status).filter(|path| path.is_file())).collect()

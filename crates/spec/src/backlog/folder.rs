@@ -106,7 +106,7 @@ fn resolve_dependencies(stories: &mut [Story], aside: &[String]) -> Vec<Diagnost
     for story in stories {
         for dep in &mut story.deps {
             let lower = dep.as_str().to_lowercase();
-            let is_aside = aside.iter().any(|id| *id == lower);
+            let is_aside = aside.contains(&lower);
             let renamed = || by_number.get(number(&lower)).copied().flatten();
             if let Some(found) = known.get(&lower).or_else(|| if is_aside { None } else { renamed() }) {
                 found.clone_into(dep);

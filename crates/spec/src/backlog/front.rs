@@ -66,7 +66,6 @@ fn with_name(line: &str) -> String {
         let mut written = c;
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
-            (Some(_), _) => {}
             (None, '\'' | '"') if starts => quote = Some(c),
             (None, '@') if starts => written = '_',
             (None, '[') if starts => flow = true,

@@ -46,7 +46,7 @@ pub(super) fn status(text: &Text<'_>) -> Result<Document, SpecError> {
     };
     for (story, entry) in document.reading.plan.stories.iter_mut().zip(entries) {
         story.checks.extend(command(entry));
-        story.notes = [std::mem::take(&mut story.notes), links(entry)].join("\n").trim().to_owned();
+        add_notes(story, &links(entry));
     }
     ours(&mut document.reading.plan, text.file);
     Ok(document)
@@ -60,6 +60,11 @@ fn ours(plan: &mut Plan, file: &str) {
          nothing else there, and leave docs/prd-status.json alone.\n\n{}",
         super::COMMON
     );
+}
+
+fn add_notes(story: &mut Story, notes: &str) {
+    let all = [story.notes.as_str(), notes].join("\n");
+    all.trim().clone_into(&mut story.notes);
 }
 
 /// `"verification": {"type": "command", "command": "…"}`.
@@ -145,7 +150,7 @@ fn status_of(file: &SpecText) -> Result<Reading, SpecError> {
 fn take_state(story: &mut Story, told: Story) {
     story.state = told.state;
     story.checks.extend(told.checks);
-    story.notes = [std::mem::take(&mut story.notes), told.notes].join("\n").trim().to_owned();
+    add_notes(story, &told.notes);
 }
 
 fn with_text(told: Story, outline: &Outline) -> Story {
@@ -155,7 +160,7 @@ fn with_text(told: Story, outline: &Outline) -> Story {
     Story { description: [prose, told.description].join("\n\n").trim().to_owned(), ..told }
 }
 
-/// `**Verification**: \`npm test\``; "manual" is none.
+/// The commands that the text names behind "Verification:"; "manual" is none.
 fn named_checks(description: &str) -> Vec<Check> {
     let commands = description.lines().filter_map(|line| {
         let found = field(line).filter(|found| found.is("verification"))?;

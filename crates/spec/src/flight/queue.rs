@@ -18,7 +18,7 @@ use crate::markdown::stories::{Stories, no_tasks, unused};
 use crate::text::Text;
 
 /// How long a verification may take, where the item does not say it.
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The rank of an item that names none.
 const USUAL_PRIORITY: f64 = 1.0;
@@ -32,7 +32,7 @@ pub(super) fn read(text: &Text<'_>) -> Result<Stories, SpecError> {
     for step in next.iter().filter(|step| step.parent.is_none()) {
         let (title, tags, warnings) = tags(text, step);
         out.warnings.extend(warnings);
-        out.list.push(story(step, &unused(&mut used, &slug(&title)), title, tags));
+        out.list.push(story(step, &unused(&mut used, &slug(&title)), &title, tags));
         out.marks.push(StoryMarks { own: ItemMarks::default(), tasks: Vec::new() });
     }
     if out.list.is_empty() {
@@ -41,7 +41,7 @@ pub(super) fn read(text: &Text<'_>) -> Result<Stories, SpecError> {
     Ok(out)
 }
 
-fn story(step: &Step, id: &str, title: String, tags: Vec<Tag>) -> Story {
+fn story(step: &Step, id: &str, title: &str, tags: Vec<Tag>) -> Story {
     let timeout = step.details.iter().find_map(|line| {
         let found = field(line).filter(|found| found.is("timeout"))?;
         duration(&line[found.value])
@@ -51,7 +51,7 @@ fn story(step: &Step, id: &str, title: String, tags: Vec<Tag>) -> Story {
         state: step.state.unwrap_or(WorkState::Todo),
         priority: Some(Priority(USUAL_PRIORITY)),
         line: Some(step.line),
-        ..bare(id, &title)
+        ..bare(id, title)
     };
     for tag in tags {
         match tag {
@@ -116,20 +116,17 @@ fn tags(text: &Text<'_>, step: &Step) -> (String, Vec<Tag>, Vec<Diagnostic>) {
             let head = inner.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
             head && inner[word.len()..].trim_start().starts_with([':', ']'])
         });
-        match known.and_then(|word| Some((tag(word, inner)?, closing(inner)?))) {
-            Some((tag, end)) => {
-                tags.push(tag);
-                rest = &inner[end + 1..];
-            }
-            None => {
-                if let Some(word) = known {
-                    let message = format!("the tag [{word}…] cannot be understood; it is read as text");
-                    warnings.push(unknown_tag(text, step.line, message));
-                }
-                title.push('[');
-                rest = inner;
-            }
+        if let Some((tag, end)) = known.and_then(|word| Some((tag(word, inner)?, closing(inner)?))) {
+            tags.push(tag);
+            rest = &inner[end + 1..];
+            continue;
         }
+        if let Some(word) = known {
+            let message = format!("the tag [{word}…] cannot be understood; it is read as text");
+            warnings.push(unknown_tag(text, step.line, message));
+        }
+        title.push('[');
+        rest = inner;
     }
     title.push_str(rest);
     (title.split_whitespace().collect::<Vec<_>>().join(" "), tags, warnings)

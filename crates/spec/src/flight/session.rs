@@ -117,7 +117,8 @@ impl StepReader {
             }
         } else if self.continues && !blank && indent > 0 && line.kind == Kind::Text && !is_metadata(&masked) {
             if let Some(item) = self.items.last_mut() {
-                item.text = format!("{} {}", item.text, line.clean(0)).trim().to_owned();
+                item.text.push(' ');
+                item.text.push_str(&line.clean(0));
             }
         } else {
             self.continues = false;
@@ -248,7 +249,7 @@ fn story(text: &Text<'_>, outline: &Outline, next: &NextSteps, lines: std::ops::
     (story, StoryMarks { own: ItemMarks::default(), tasks: marks })
 }
 
-/// A note that an item carries no box, for those who want to mark it.
+/// A tag that cannot be understood.
 pub(super) fn unknown_tag(text: &Text<'_>, line: u32, message: String) -> Diagnostic {
     Diagnostic::warning(Code::MalformedTag, text.file, Some(line), message)
 }

@@ -123,9 +123,9 @@ impl Status {
 }
 
 /// The line that is written where a task has none, as its siblings write it.
-pub(super) fn whole_line(like: Option<&str>) -> String {
+pub(super) fn whole_line(sibling: Option<&str>) -> String {
     let (symbol, word) = DONE;
-    let Some((line, found)) = like.and_then(|line| Some((line, field(line)?))) else {
+    let Some((line, found)) = sibling.and_then(|line| Some((line, field(line)?))) else {
         return format!("**Status**: {symbol} {word}");
     };
     let status = status(line, found.value.clone());
