@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::gates::output;
-use crate::process::{Call, Exit, SpawnError, Spawner};
+use crate::process::{Call, Exit, Ownership, SpawnError, Spawner};
 
 /// So much of an answer that is not understood is shown, in characters.
 const MAX_SHOWN: usize = 400;
@@ -170,6 +170,8 @@ pub async fn archive(
 ) -> Result<(), OpenSpecError> {
     let call = Call::new(&program.0, project)
         .args(["archive", change, "--yes"])
+        // What it does to the tree ends with this process.
+        .ownership(Ownership::Supervised)
         .env("OPENSPEC_TELEMETRY", "0")
         .env("CI", "1")
         .timeout(timeout);

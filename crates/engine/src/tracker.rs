@@ -8,7 +8,7 @@ use ralphloop_core::plan::Scheme;
 
 use crate::files::{self, Access, FileError};
 use crate::gates::{find::on_path, output};
-use crate::process::{Call, Exit, Output, SpawnError, Spawner};
+use crate::process::{Call, Exit, Output, Ownership, SpawnError, Spawner};
 use crate::work::WorkRef;
 
 /// Issues that are asked for at most. `gh` asks for 30 unless told.
@@ -112,6 +112,7 @@ impl Tracker {
         let program = self.program();
         let call = Call::new(program, &self.project)
             .args(arguments)
+            .ownership(Ownership::Supervised)
             .env("GH_PROMPT_DISABLED", "1")
             .env("GH_NO_UPDATE_NOTIFIER", "1")
             .env("NO_COLOR", "1")

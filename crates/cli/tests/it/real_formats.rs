@@ -25,7 +25,9 @@ fn tools() -> PathBuf {
 /// Puts a program of the tools on the scene's path.
 fn install(scene: &Scene, name: &str) {
     let program = tools().join(name).canonicalize().unwrap();
-    scene.program(name, &format!("#!/bin/sh\nexec node {} \"$@\"\n", program.display()));
+    let node = Command::new("sh").args(["-c", "command -v node"]).output().unwrap().stdout;
+    let node = String::from_utf8(node).unwrap();
+    scene.program(name, &format!("#!/bin/sh\nexec {} {} \"$@\"\n", node.trim(), program.display()));
 }
 
 #[track_caller]
