@@ -6,11 +6,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use ralphloop_core::ids::{AttemptId, RunId};
 
-use crate::files::{self, Access, FileError};
+use crate::files::{self, FileError};
 use crate::git::{self, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError};
 use crate::lane::worktree;
 use crate::runs::{OpenAttempt, RunFolder};
 use crate::work::WorkRef;
+use crate::work::state::WorkState;
 
 /// How often a run gives a sign of life.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
@@ -178,7 +179,9 @@ async fn clear_worktree(
         };
         if let Some(landed) = landed.iter().find(is_this) {
             if landed.work == work.id.to_string() {
-                mark(work, &work.main, landed).map_err(|e| e.to_string())?;
+                // What differs from the worktree's own spec is other lanes' doing, or a person's.
+                let marked = WorkState::now(work).and_then(|now| now.reconciled(work, &landed.story, true)?.write());
+                marked.map_err(|e| e.to_string())?;
             }
         } else if let Some(kept) = keep(&lane, folder, &id, &taken).await.map_err(|e| e.to_string())? {
             said.push(format!("what the interrupted attempt {id} of run {} did is kept at {kept}", folder.id));
@@ -210,10 +213,7 @@ async fn keep(
 
 /// Marks a landed story in a spec that no commit holds. One that is marked stays as it is.
 fn mark(work: &WorkRef, before: &Path, landed: &LandedStory) -> Result<(), FileError> {
-    let read = |path: &Path| std::fs::read(path).map_err(|e| FileError::new("read", path, e));
-    let (before, now) = (read(before)?, read(&work.main)?);
-    let marked = ralphloop_spec::reconcile(work.id.scheme, &before, Some(&now), &landed.story, true).bytes;
-    if marked == now { Ok(()) } else { files::write_atomic(&work.main, &marked, Access::Usual) }
+    WorkState::kept(before)?.reconciled(work, &landed.story, true)?.write()
 }
 
 /// Refuses to go on with a run in the middle of an attempt if that would take a person's commits off the branch.

@@ -25,6 +25,7 @@ use crate::aftermath::{self, BEAT};
 use crate::control::Control;
 use crate::driver::{DriveError, Driver};
 use crate::files::FileError;
+use crate::finish::{self, FinishError};
 use crate::gates::cache::Cache;
 use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
 use crate::journal::{Journal, JournalError, Replay};
@@ -38,7 +39,7 @@ use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
 use crate::settings::{OnDirty, Settings};
 use crate::signals::Signals;
-use crate::work::{self, WorkError, WorkRef};
+use crate::work::{self, WorkError, WorkRef, landed};
 use crate::{clock, git};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
@@ -148,6 +149,9 @@ pub enum StartError {
     /// What a dead run left in the tree could not be put right.
     #[error(transparent)]
     Aftermath(Box<AftermathError>),
+    /// What a crash left of closing the work could not be put back.
+    #[error(transparent)]
+    Finish(Box<FinishError>),
     /// The run to be gone on with has nothing left.
     #[error("run {run} is finished: every selected story passed")]
     Finished {
@@ -327,11 +331,7 @@ pub struct Place {
 }
 
 /// Opens the repository that `project` is in.
-pub async fn open(
-    project: &Path,
-    spawner: Spawner,
-    command_timeout: Duration,
-) -> Result<Place, git::OpenError> {
+pub async fn open(project: &Path, spawner: Spawner, command_timeout: Duration) -> Result<Place, git::OpenError> {
     let git = Git::new(spawner.clone(), command_timeout);
     let repository = Repository::open(project, git, SnapshotLimits::default()).await?;
     Ok(Place { repository, spawner })
@@ -360,6 +360,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
+    finish::put_right(&repository, &work.id).await.map_err(|e| StartError::Finish(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
@@ -377,10 +378,16 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         }
         (_, Err(error)) => return Err(error),
     };
-    if earlier.run.is_none()
-        && let Some(reason) = nothing_to_do(&plan, &settings.only)
-    {
-        return Ok(Started::NothingToDo { reason });
+    let mut plan = plan;
+    if earlier.run.is_none() {
+        let landed = landed::known_from_commits(&repository, &work, &plan, &settings.only).await?;
+        landed::take_for_done(&mut plan, &landed);
+        let said = landed::said(&landed);
+        if let Some(reason) = nothing_to_do(&plan, &settings.only) {
+            let reason = said.map_or(reason.clone(), |said| format!("{reason}; {said}"));
+            return Ok(Started::NothingToDo { reason });
+        }
+        warnings.extend(said);
     }
     check_agent(&settings.agent)?;
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());

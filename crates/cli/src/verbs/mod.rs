@@ -21,6 +21,7 @@ mod shell;
 mod show;
 mod spec;
 mod talk;
+mod tracker;
 mod verify;
 
 use crate::arguments::Verb;

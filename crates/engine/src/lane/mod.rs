@@ -12,7 +12,6 @@ pub(crate) mod worktree;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
@@ -121,12 +120,6 @@ impl Parts {
     /// Remembers the tree that was found, or that nobody knows it any more; returns what was known before.
     fn tree_is(&self, tree: Option<TreeId>) -> Option<TreeId> {
         std::mem::replace(&mut *self.inspected.lock().unwrap_or_else(PoisonError::into_inner), tree)
-    }
-
-    /// The spec's file relative to the top of the working tree, links followed; nothing if it is outside.
-    fn spec_in_tree(&self) -> Option<PathBuf> {
-        let real = std::fs::canonicalize(&self.work.main).unwrap_or_else(|_| self.work.main.clone());
-        real.strip_prefix(&self.repository.places().top).ok().map(PathBuf::from)
     }
 }
 
