@@ -90,8 +90,8 @@ fn by_openspec(opened: &Opened, known: &[Diagnostic]) -> Result<Vec<Diagnostic>,
     let (Scheme::OpenSpec, Some(_)) = (opened.work.id.scheme, &opened.work.change) else { return Ok(Vec::new()) };
     let (project, change) = (&opened.work.project, &opened.work.id.id);
     let timeout = Settings::default().command_timeout;
-    let spawner = repository::spawner()?;
-    let asked = openspec_cli::validate(&spawner, &Program::default(), project, change, timeout);
+    let (spawner, program) = (repository::spawner()?, Program::default());
+    let asked = openspec_cli::validate(&spawner, &program, project, change, timeout);
     match repository::runtime()?.block_on(asked) {
         Ok(validation) => Ok(told(&validation, opened, known)),
         Err(OpenSpecError::Absent) => Ok(Vec::new()),
