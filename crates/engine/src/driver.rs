@@ -1,6 +1,7 @@
 //! The decision loop: one task, one inbox. An event is received, made durable, taken in by the core, shown to the
 //! views; then what the core wants is handed to the lane, which answers with facts only.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ralphloop_core::effect::Effect;
@@ -12,10 +13,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
 use crate::journal::{Journal, JournalError};
 use crate::lane::Lane;
 use crate::notice::Notices;
+use crate::{clock, fold};
 
 /// The wall clock is looked at this often while the run waits: a machine that slept wakes up late, not early.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
@@ -48,6 +49,8 @@ pub enum DriveError {
 pub struct Driver {
     run: Run,
     journal: Journal,
+    /// Where the run's state is kept, for those who look at it.
+    kept: PathBuf,
     lane: Lane,
     inbox: mpsc::UnboundedReceiver<Fact>,
     notices: Notices,
@@ -62,12 +65,13 @@ impl Driver {
     pub fn new(
         run: Run,
         journal: Journal,
+        kept: PathBuf,
         lane: Lane,
         inbox: mpsc::UnboundedReceiver<Fact>,
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, lane, inbox, notices, forced, tasks: JoinSet::new(), wake_at: None }
+        Self { run, journal, kept, lane, inbox, notices, forced, tasks: JoinSet::new(), wake_at: None }
     }
 
     /// Drives the run to its end. Returns it as it is then, with how it ended.
@@ -105,6 +109,7 @@ impl Driver {
         let event = Event { at: clock::now(), fact };
         self.journal.append(&event)?;
         let effects = self.run.step(&event);
+        fold::keep_now_and_then(&self.kept, &self.run, self.journal.place());
         self.notices.event(&event);
         Ok(effects)
     }

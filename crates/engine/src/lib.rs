@@ -7,6 +7,8 @@ pub mod control;
 pub mod doctor;
 pub mod driver;
 pub mod files;
+pub mod fold;
+pub mod follow;
 pub mod gates;
 pub mod git;
 pub mod journal;

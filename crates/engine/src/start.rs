@@ -24,9 +24,10 @@ use crate::aftermath::{self, BEAT};
 use crate::control::Control;
 use crate::driver::{DriveError, Driver};
 use crate::files::FileError;
+use crate::fold::Folded;
 use crate::gates::cache::Cache;
 use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
-use crate::journal::{Journal, JournalError, Replay};
+use crate::journal::{Journal, JournalError, Place as JournalPlace};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
 use crate::lane::{Lane, Parts};
@@ -308,11 +309,7 @@ pub struct Place {
 }
 
 /// Opens the repository that `project` is in.
-pub async fn open(
-    project: &Path,
-    spawner: Spawner,
-    command_timeout: std::time::Duration,
-) -> Result<Place, git::OpenError> {
+pub async fn open(project: &Path, spawner: Spawner, command_timeout: Duration) -> Result<Place, git::OpenError> {
     let git = Git::new(spawner.clone(), command_timeout);
     let repository = Repository::open(project, git, SnapshotLimits::default()).await?;
     Ok(Place { repository, spawner })
@@ -437,7 +434,15 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         notices: notices.clone(),
         hurry: hurry.clone(),
     });
-    let driver = Driver::new(begun.run.clone(), begun.journal, lane, inbox_out, notices, forced.clone());
+    let driver = Driver::new(
+        begun.run.clone(),
+        begun.journal,
+        begun.folder.kept_state(),
+        lane,
+        inbox_out,
+        notices,
+        forced.clone(),
+    );
     Ok(Started::Ready(Box::new(Ready {
         run: begun.run,
         first: begun.first,
@@ -499,9 +504,9 @@ fn begin(folder: RunFolder, fact: Fact) -> Result<Begun, StartError> {
 }
 
 fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
-    let Taken { folder, replay, mut run } = taken;
+    let Taken { folder, place, mut run } = taken;
     let first = Event { at: clock::now(), fact };
-    let mut journal = Journal::reopen(&folder.journal(), &replay)?;
+    let mut journal = Journal::reopen(&folder.journal(), place)?;
     journal.append(&first)?;
     let effects = run.step(&first);
     Ok(Begun { folder, journal, run, first, effects })
@@ -510,7 +515,7 @@ fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
 /// A run that is gone on with.
 struct Taken {
     folder: RunFolder,
-    replay: Replay,
+    place: JournalPlace,
     run: Run,
 }
 
@@ -524,7 +529,7 @@ fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Res
     match taking_up {
         TakingUp::Never => none(Vec::new()),
         TakingUp::Run(folder) => {
-            let (replay, run) = folder.replay()?;
+            let Folded { run, place } = folder.fold()?;
             if run.plan().work != work.id {
                 let (run, its) = (run.id().to_string(), run.plan().work.to_string());
                 return Err(StartError::OtherWork { run, its, asked: work.id.to_string() });
@@ -532,14 +537,14 @@ fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Res
             if matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
                 return Err(StartError::Finished { run: run.id().to_string() });
             }
-            Ok(Earlier { run: Some(Taken { folder: folder.clone(), replay, run }), warnings: Vec::new() })
+            Ok(Earlier { run: Some(Taken { folder: folder.clone(), place, run }), warnings: Vec::new() })
         }
         TakingUp::Unfinished => {
             let mut warnings = Vec::new();
             for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
-                match folder.replay() {
-                    Ok((replay, run)) if run.plan().work == work.id => {
-                        let run = unfinished(&run).then_some(Taken { folder, replay, run });
+                match folder.fold() {
+                    Ok(Folded { run, place }) if run.plan().work == work.id => {
+                        let run = unfinished(&run).then_some(Taken { folder, place, run });
                         return Ok(Earlier { run, warnings });
                     }
                     Ok(_) => {}

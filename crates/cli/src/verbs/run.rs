@@ -32,7 +32,7 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
     let launch = if let Some(launch) = Launch::of_run(&folder) {
         launch
     } else {
-        let (_, run) = folder.replay().map_err(|error| repository::damaged(&error))?;
+        let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
         output::warn("the flags that the run was started with are not known any more; the present settings hold");
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };

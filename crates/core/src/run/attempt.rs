@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::brief::failure_of_checks;
 use super::story::StoryState;
 use super::{Activity, Run};
@@ -22,7 +24,7 @@ const SAME_FAILURE: u32 = 3;
 const SILENT_ATTEMPTS: u32 = 2;
 
 /// An attempt under way.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Which.
     pub id: AttemptId,
@@ -31,7 +33,7 @@ pub struct Attempt {
 }
 
 /// How far an attempt is. What a phase needs lives inside it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
     /// Chosen; its begin is being noted.
     Beginning,
@@ -73,7 +75,7 @@ pub enum Phase {
 }
 
 /// Checks under way.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checking {
     call: CallNumber,
     report: Box<AgentReport>,
@@ -83,7 +85,7 @@ pub struct Checking {
 }
 
 /// What comes after a lane was put back.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum AfterRevert {
     /// The attempt counts, and failed.
     Charge {

@@ -14,6 +14,8 @@ use std::time::Duration;
 pub use attempt::{Attempt, Phase};
 pub use story::{StoryRecord, StoryState};
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::Effect;
 use crate::event::{Event, Fact, PlanChange, StopCause, StopLevel};
 use crate::evidence::{CheckResult, Usage};
@@ -26,7 +28,7 @@ use crate::units::Timestamp;
 use limits::Trouble;
 
 /// What the run is doing.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Activity {
     /// Looks at the spec, then chooses a story.
     CheckingPlan,
@@ -43,7 +45,7 @@ pub enum Activity {
 }
 
 /// A wait for the provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// Until then.
     pub until: Timestamp,
@@ -54,7 +56,7 @@ pub struct Wait {
 }
 
 /// The results of checks on one base, reused until something lands on it.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Baseline {
     gates: BTreeMap<usize, CheckResult>,
     story: Option<StoryId>,
@@ -62,7 +64,7 @@ struct Baseline {
 }
 
 /// One execution of a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     id: RunId,
     plan: Plan,
