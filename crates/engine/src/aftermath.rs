@@ -1,7 +1,9 @@
 //! What dead runs left in a working tree. Before anything new begins there, an interrupted attempt is put back, its work
 //! kept, and a landing that was cut short is finished. None of this needs the dead run's journal.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use ralphloop_core::ids::{AttemptId, RunId};
@@ -132,6 +134,7 @@ impl Leftover {
             attempt: id.clone(),
             source,
         })?;
+        put_spec_back(attempt)?;
         self.forget(repository).await;
         Ok(kept.map(|kept| {
             format!("what the interrupted attempt {id} of run {} left in the tree is kept at {kept}", folder.id)
@@ -142,6 +145,7 @@ impl Leftover {
         // What cannot be dropped is found again next time, and is put right again.
         drop(repository.drop_checkpoint(&self.checkpoint).await);
         drop(std::fs::remove_file(&self.attempt.spec_before));
+        drop(std::fs::remove_file(&self.attempt.spec_outside));
     }
 }
 
@@ -159,6 +163,18 @@ async fn keep(
     let message = format!("attempt {attempt} of run {}: the run was interrupted", folder.id);
     repository.keep(checkpoint, &reference, &message).await?;
     Ok(Some(reference))
+}
+
+/// A spec behind a link that leads out of the working tree is in no checkpoint.
+fn put_spec_back(attempt: &OpenAttempt) -> Result<(), FileError> {
+    let Ok(spec) = std::fs::read(&attempt.spec_outside) else { return Ok(()) };
+    let spec = PathBuf::from(OsString::from_vec(spec));
+    let before = &attempt.spec_before;
+    let before = std::fs::read(before).map_err(|e| FileError::new("read", before, e))?;
+    if before.is_empty() || std::fs::read(&spec).is_ok_and(|now| now == before) {
+        return Ok(());
+    }
+    files::write_atomic(&spec, &before, Access::Usual)
 }
 
 /// Marks a landed story in a spec that no commit holds. One that is marked stays as it is.

@@ -8,18 +8,17 @@ use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
-use ralphloop_core::units::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::{Journal, JournalError};
 use crate::lane::Lane;
 use crate::notice::Notices;
+use crate::timer::Timer;
 use crate::{clock, fold};
 
-/// The wall clock is looked at this often while the run waits: a machine that slept wakes up late, not early.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How long what still runs may take to end once the run itself cannot go on.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -57,7 +56,7 @@ pub struct Driver {
     /// Cancelled when the user forces the end.
     forced: CancellationToken,
     tasks: JoinSet<()>,
-    wake_at: Option<Timestamp>,
+    timer: Option<Timer>,
 }
 
 impl Driver {
@@ -71,7 +70,7 @@ impl Driver {
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, kept, lane, inbox, notices, forced, tasks: JoinSet::new(), wake_at: None }
+        Self { run, journal, kept, lane, inbox, notices, forced, tasks: JoinSet::new(), timer: None }
     }
 
     /// Drives the run to its end. Returns it as it is then, with how it ended.
@@ -90,7 +89,7 @@ impl Driver {
             for effect in effects {
                 match effect {
                     Effect::Finish { outcome } => finished = Some(outcome),
-                    Effect::Sleep { until } => self.wake_at = Some(until),
+                    Effect::Sleep { until } => self.timer = Some(Timer::new(until, clock::now(), Instant::now())),
                     other => self.lane.carry_out(other, &self.run, &mut self.tasks),
                 }
             }
@@ -116,7 +115,11 @@ impl Driver {
 
     async fn next_fact(&mut self) -> Result<Fact, DriveError> {
         loop {
-            let wake = self.wake_at.map(|at| at.since(clock::now()));
+            let left = self.timer.map(|timer| timer.left(clock::now(), Instant::now()));
+            if left == Some(None) {
+                self.timer = None;
+                return Ok(Fact::Woke);
+            }
             tokio::select! {
                 biased;
                 () = self.forced.cancelled() => return Err(DriveError::Forced),
@@ -126,12 +129,7 @@ impl Driver {
                     }
                 }
                 Some(fact) = self.inbox.recv() => return Ok(fact),
-                () = tokio::time::sleep(wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)), if wake.is_some() => {
-                    if self.wake_at.is_some_and(|at| clock::now() >= at) {
-                        self.wake_at = None;
-                        return Ok(Fact::Woke);
-                    }
-                }
+                () = tokio::time::sleep(left.flatten().unwrap_or_default()), if left.is_some() => {}
             }
         }
     }

@@ -37,6 +37,8 @@ pub struct OpenAttempt {
     pub checkpoint: String,
     /// Where the spec's bytes at that checkpoint are.
     pub spec_before: PathBuf,
+    /// Where it says which file that is, if it lies outside the working tree.
+    pub spec_outside: PathBuf,
 }
 
 /// Why no run was found.
@@ -159,6 +161,7 @@ impl RunFolder {
                 Some(OpenAttempt {
                     id: AttemptId { story: story.into(), number: number.parse().ok()? },
                     checkpoint: format!("{}-{stem}", self.id),
+                    spec_outside: entry.path().with_extension("outside"),
                     spec_before: entry.path(),
                 })
             })
@@ -170,6 +173,11 @@ impl RunFolder {
     /// The spec's bytes at the checkpoint of an attempt.
     pub fn spec_before(&self, attempt: &AttemptId) -> PathBuf {
         self.path.join("attempts").join(format!("{}-{}.spec", files::safe_name(attempt.story.as_str()), attempt.number))
+    }
+
+    /// Where it says which file that is, if it lies outside the working tree, where no checkpoint holds it.
+    pub fn spec_outside(&self, attempt: &AttemptId) -> PathBuf {
+        self.spec_before(attempt).with_extension("outside")
     }
 
     /// The name under which an attempt's checkpoint is kept.

@@ -3,6 +3,7 @@
 mod agent;
 mod check;
 pub(crate) mod message;
+mod recorder;
 pub(crate) mod tree;
 
 use std::borrow::Cow;
@@ -145,7 +146,7 @@ impl Lane {
             }
             Effect::StopWork { .. } => self.token().cancel(),
             Effect::Land { attempt, ground } => {
-                let message = message::of(run, &attempt, ground);
+                let message = message::of(run, &attempt, ground, &|text| parts.redact_text(text));
                 let proven = match run.attempt().map(|a| &a.phase) {
                     Some(Phase::Landing { tree, .. }) => Some(tree.clone()),
                     _ => None,

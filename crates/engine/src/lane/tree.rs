@@ -1,6 +1,7 @@
 //! The lane's tree: checkpoint, inspection, landing, going back; and the spec's file in it.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -83,9 +84,13 @@ async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String>
     files::require_space(parts.folder.path(), ROOM).map_err(|e| e.to_string())?;
     let bytes = read_spec(&parts.work).map_err(|e| e.to_string())?.unwrap_or_default();
     let path = parts.folder.spec_before(attempt);
+    let outside = parts.spec_in_tree().is_none().then(|| (parts.folder.spec_outside(attempt), parts.work.main.clone()));
     let keep_spec = tokio::task::spawn_blocking(move || {
         if let Some(folder) = path.parent() {
             files::create_private_dir(folder)?;
+        }
+        if let Some((note, spec)) = outside {
+            files::write_atomic(&note, spec.as_os_str().as_bytes(), Access::Private)?;
         }
         files::write_atomic(&path, &bytes, Access::Private)
     });
@@ -256,6 +261,7 @@ fn settle_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), FileError> {
 async fn forget(repository: &Repository, folder: &RunFolder, attempt: &AttemptId, checkpoint: &Checkpoint) {
     drop(repository.drop_checkpoint(checkpoint).await);
     drop(std::fs::remove_file(folder.spec_before(attempt)));
+    drop(std::fs::remove_file(folder.spec_outside(attempt)));
 }
 
 pub(super) async fn settle(parts: &Parts, attempt: AttemptId) {
