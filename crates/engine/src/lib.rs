@@ -4,6 +4,7 @@ mod aftermath;
 pub mod clean;
 pub mod clock;
 pub mod control;
+mod cut_off;
 pub mod doctor;
 pub mod driver;
 pub mod files;

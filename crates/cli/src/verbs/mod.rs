@@ -20,6 +20,7 @@ mod settings;
 mod shell;
 mod show;
 mod spec;
+mod take_up;
 mod talk;
 mod verify;
 

@@ -82,6 +82,8 @@ pub struct Run {
     learnings: Vec<String>,
     usage: Usage,
     calls: u32,
+    /// Calls that were cut off and of which nobody knows what they cost.
+    uncounted: u32,
     started_at: Timestamp,
     last_at: Timestamp,
     ended_at: Option<Timestamp>,
@@ -119,6 +121,7 @@ impl Run {
             learnings: Vec::new(),
             usage: Usage::default(),
             calls: 0,
+            uncounted: 0,
             started_at: event.at,
             last_at: event.at,
             ended_at: None,
@@ -154,7 +157,10 @@ impl Run {
         self.last_at = at;
         match &event.fact {
             Fact::RunStarted { .. } => Vec::new(),
-            Fact::Restarted { policy, landed, spec, agent } => self.restarted(policy, landed, spec, agent),
+            Fact::Restarted { policy, landed, spec, agent, cut_off } => {
+                self.count_cut_off(cut_off);
+                self.restarted(policy, landed, spec, agent)
+            }
             Fact::PlanChecked { spec } => self.plan_checked(spec),
             Fact::Woke => self.woke(),
             Fact::StopRequested { cause, level } => self.stop_requested(*cause, *level),
@@ -332,6 +338,10 @@ impl Run {
     /// How many times an agent was started.
     pub fn calls(&self) -> u32 {
         self.calls
+    }
+    /// Calls that were cut off, so that what they cost is not in [`Run::usage`].
+    pub fn uncounted_calls(&self) -> u32 {
+        self.uncounted
     }
     /// When it began.
     pub fn started_at(&self) -> Timestamp {

@@ -4,12 +4,30 @@ use super::attempt::{AfterRevert, Attempt, Phase};
 use super::story::StoryState;
 use super::{Activity, Run};
 use crate::effect::{Effect, Ground};
-use crate::event::PlanChange;
+use crate::event::{CutOff, PlanChange};
 use crate::ids::{AttemptId, CommitId, StoryId};
 use crate::outcome::Outcome;
 use crate::policy::Policy;
 
 impl Run {
+    /// Counts what calls had used that were under way when the process died.
+    pub(super) fn count_cut_off(&mut self, calls: &[CutOff]) {
+        for CutOff { attempt, call, usage } in calls {
+            let was_under_way = self.attempt().is_some_and(|under_way| {
+                under_way.id == *attempt
+                    && matches!(under_way.phase, Phase::Agent { call: running } if running == *call)
+            });
+            if !was_under_way {
+                continue;
+            }
+            self.usage = self.usage.plus(*usage);
+            self.uncounted += u32::from(usage.cost.is_none());
+            if let Some(record) = self.stories.get_mut(&attempt.story) {
+                record.usage = record.usage.plus(*usage);
+            }
+        }
+    }
+
     pub(super) fn restarted(
         &mut self,
         policy: &Policy,

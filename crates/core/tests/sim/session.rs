@@ -430,6 +430,7 @@ impl Session {
             landed: self.world.landed(),
             spec: self.world.read_spec(run.plan()),
             agent: "scripted".to_owned(),
+            cut_off: Vec::new(),
         };
         self.run = Some(run);
         self.awaited = None;

@@ -22,6 +22,7 @@ use super::record::{Class, Entry, Node, Record, RelPath, is_within};
 use super::restore::Tree;
 use super::revert::RevertError;
 use super::scan::{Scan, ScanError};
+use super::signing;
 use super::{GitError, Repository, StoreError, bytes_of, path};
 
 /// What is to land, and how.
@@ -447,7 +448,7 @@ fn refusal(outcome: Result<super::command::Answer, GitError>, has_hook: bool) ->
                 "Couldn't load public key",
                 "Couldn't sign",
             ]) {
-                LandError::NotSigned { why: why_not_signed(&output) }
+                LandError::NotSigned { why: signing::why_not(&output) }
             } else if !has_hook {
                 answer.into_error().into()
             } else {
@@ -455,21 +456,6 @@ fn refusal(outcome: Result<super::command::Answer, GitError>, has_hook: bool) ->
             }
         }
     }
-}
-
-/// What of git's output says why: not the messages of GnuPG for programs, nor what git says of itself.
-fn why_not_signed(output: &str) -> String {
-    let mut lines: Vec<&str> = Vec::new();
-    for line in output.lines().map(|line| line.trim().trim_start_matches("error: ")) {
-        let says_nothing = line.is_empty()
-            || line.starts_with("[GNUPG:]")
-            || line.starts_with("gpg failed to sign the data")
-            || matches!(line, "(no gpg output)" | "fatal: failed to write commit object");
-        if !says_nothing && !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    if lines.is_empty() { "the signing program failed and did not say why".to_owned() } else { lines.join("; ") }
 }
 
 /// The last paragraph of a message, when its lines are `Name: value`.
@@ -540,21 +526,4 @@ fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
         fs::rename(&temporary, file)
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_signature_that_failed_is_explained_in_the_words_that_tell_something() {
-        let gpg = "error: gpg failed to sign the data:\n[GNUPG:] KEY_CONSIDERED 0 0\n[GNUPG:] FAILURE sign 17\ngpg: skipped \
-                   \"me\": No secret key\ngpg: signing failed: No secret key\nfatal: failed to write commit object";
-        assert_eq!(why_not_signed(gpg), "gpg: skipped \"me\": No secret key; gpg: signing failed: No secret key");
-        let ssh =
-            "error: Couldn't load public key /x: No such file or directory?\n\nfatal: failed to write commit object";
-        assert_eq!(why_not_signed(ssh), "Couldn't load public key /x: No such file or directory?");
-        let silent = "error: gpg failed to sign the data:\n(no gpg output)\nfatal: failed to write commit object";
-        assert_eq!(why_not_signed(silent), "the signing program failed and did not say why");
-    }
 }
