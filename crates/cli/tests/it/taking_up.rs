@@ -101,7 +101,8 @@ fn f37_a_stopped_run_offers_its_summary_and_a_paused_one_says_why() {
     let scene = prd_scene(&two_stories(), &lamps());
     let (begun, go) = (scene.outside("begun"), scene.outside("go"));
     scene.scripted_agent(
-        &lamps().story("Alpha lamp", [call().write("a.txt", "on").touch(&begun).wait_for(&go).complete()]),
+        &AgentScript::always([call().write("b.txt", "on").complete()])
+            .story("Alpha lamp", [call().write("a.txt", "on").touch(&begun).wait_for(&go).complete()]),
     );
     let running = start(&scene, &[]);
     scene.wait_for_file(&begun);

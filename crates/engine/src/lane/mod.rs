@@ -111,8 +111,11 @@ impl Lane {
     /// Begins to carry out an effect as one of `tasks`. What it needs of the run is taken from it now.
     pub fn carry_out(&self, effect: Effect, run: &Run, tasks: &mut JoinSet<()>) {
         let parts = self.parts.clone();
-        // Whatever is done now may change the tree.
-        let inspected = parts.tree_is(None);
+        // Whatever is done now may change the tree, but for a look at the spec and a note.
+        let inspected = match effect {
+            Effect::CheckPlan | Effect::Begin { .. } => None,
+            _ => parts.tree_is(None),
+        };
         match effect {
             Effect::CheckPlan => {
                 let known = run.plan().clone();
