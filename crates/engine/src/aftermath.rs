@@ -134,6 +134,8 @@ impl Leftover {
             attempt: id.clone(),
             source,
         })?;
+        // A spec behind a link that leads out of the working tree is in no checkpoint.
+        WorkState::kept(&attempt.spec_before)?.restore()?;
         self.forget(repository).await;
         Ok(kept.map(|kept| {
             format!("what the interrupted attempt {id} of run {} left in the tree is kept at {kept}", folder.id)
@@ -170,7 +172,7 @@ async fn clear_worktree(
     let lane = Repository::open_worktree(top, top, home.git().clone()).await.map_err(|e| e.to_string())?;
     let landed = home.landed_since(None).await.map_err(|e| e.to_string())?;
     let mut said = Vec::new();
-    for OpenAttempt { id, checkpoint, spec_before } in folder.open_attempts() {
+    for OpenAttempt { id, checkpoint, spec_before, .. } in folder.open_attempts() {
         let Some(taken) = lane.find_checkpoint(&checkpoint).await.map_err(|e| e.to_string())? else { continue };
         let is_this = |one: &&LandedStory| {
             one.run == folder.id

@@ -343,6 +343,8 @@ async fn carry_over_results(parts: &Parts, proven: &TreeId) {
         let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache that cannot be written only costs time.
         drop(cache.carry_over(proven, &landed));
+        drop(cache);
+        parts.tree_is(Some(landed));
     }
 }
 
