@@ -192,7 +192,7 @@ async fn clear_worktree(
         drop(lane.drop_checkpoint(&taken).await);
         drop(std::fs::remove_file(spec_before));
     }
-    home.remove_worktree(&lane).await.map_err(|e| e.to_string())?;
+    worktree::remove(home, &lane).await.map_err(|e| e.to_string())?;
     worktree::tidy(folder, top);
     Ok(said)
 }

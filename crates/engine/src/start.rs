@@ -734,4 +734,3 @@ async fn end_leftovers(state: &StateFolder) {
         folder.forget_children();
     }
 }
-

@@ -26,6 +26,7 @@ mod regressions_loop;
 mod regressions_tree;
 mod secrets;
 mod shell;
+mod side_by_side;
 mod stopping;
 mod stopping_elsewhere;
 mod taking_up;
