@@ -7,7 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use ralphloop_core::ids::{AttemptId, RunId};
 
 use crate::files::{self, FileError};
-use crate::git::{self, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError};
+use crate::git::{
+    self, AdvanceError, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError,
+};
 use crate::lane::worktree;
 use crate::runs::{OpenAttempt, RunFolder};
 use crate::work::WorkRef;
@@ -63,6 +65,9 @@ pub enum AftermathError {
     /// A checkpoint could not be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// What a killed run had begun to do to the checkout could not be taken back.
+    #[error("the checkout could not be put back to where it was before a move that was cut off: {0}")]
+    Advance(#[from] AdvanceError),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -147,6 +152,16 @@ impl Leftover {
         drop(repository.drop_checkpoint(&self.checkpoint).await);
         drop(std::fs::remove_file(&self.attempt.spec_before));
     }
+}
+
+/// Takes back what moves of the checkout had done when their runs were killed.
+pub(crate) async fn undo_half_advances(folders: &[RunFolder], home: &Repository) -> Result<(), AftermathError> {
+    for folder in folders.iter().filter(|folder| folder.live_process().is_none()) {
+        let Some((branch, old, new)) = folder.half_advance() else { continue };
+        home.undo_half_advance(&branch, &old, &new).await?;
+        folder.forget_advance();
+    }
+    Ok(())
 }
 
 /// Takes away the worktrees that dead runs have left. What attempts did in them is kept first; says what was done.

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ralphloop_core::ids::{AttemptId, RunId};
+use ralphloop_core::ids::{AttemptId, CommitId, RunId};
 use ralphloop_core::run::{Activity, Run};
 use serde::{Deserialize, Serialize};
 
@@ -180,6 +180,29 @@ impl RunFolder {
     /// The name under which an attempt's checkpoint is kept.
     pub fn checkpoint_name(&self, attempt: &AttemptId) -> String {
         format!("{}-{}-{}", self.id, files::safe_name(attempt.story.as_str()), attempt.number)
+    }
+
+    fn advance_file(&self) -> PathBuf {
+        self.path.join("advance.json")
+    }
+
+    /// Notes that a branch, and the checkout with it, is about to move.
+    pub(crate) fn note_advance(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<(), FileError> {
+        let path = self.advance_file();
+        let note = (branch, old, new);
+        let bytes = serde_json::to_vec(&note).map_err(|e| FileError::new("encode", &path, std::io::Error::other(e)))?;
+        files::write_atomic(&path, &bytes, files::Access::Private)
+    }
+
+    /// The move that was under way when the run died: the branch, and the commits it was to move from and to.
+    pub(crate) fn half_advance(&self) -> Option<(String, CommitId, CommitId)> {
+        serde_json::from_slice(&std::fs::read(self.advance_file()).ok()?).ok()
+    }
+
+    /// Forgets that a branch was about to move.
+    pub(crate) fn forget_advance(&self) {
+        // One that stays is looked at once more at the next start, and changes nothing then.
+        drop(std::fs::remove_file(self.advance_file()));
     }
 
     fn launch_file(&self) -> PathBuf {

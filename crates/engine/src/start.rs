@@ -363,6 +363,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
+    aftermath::undo_half_advances(&state.runs()?, &repository).await?;
     finish::put_right(&repository, &work.id).await.map_err(|e| StartError::Finish(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;

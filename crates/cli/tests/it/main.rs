@@ -29,6 +29,7 @@ mod shell;
 mod side_by_side;
 mod stopping;
 mod stopping_elsewhere;
+mod stress;
 mod taking_up;
 mod trackers;
 mod verbs;
