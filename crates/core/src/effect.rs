@@ -59,6 +59,25 @@ pub enum Ground {
     NoChange,
 }
 
+impl Effect {
+    /// The attempt that it is about.
+    pub fn attempt(&self) -> Option<&AttemptId> {
+        match self {
+            Self::Begin { attempt, .. }
+            | Self::RunCheck { attempt, .. }
+            | Self::Checkpoint { attempt }
+            | Self::StartAgent { attempt, .. }
+            | Self::Inspect { attempt, .. }
+            | Self::Merge { attempt, .. }
+            | Self::StopWork { attempt }
+            | Self::Land { attempt, .. }
+            | Self::Revert { attempt, .. }
+            | Self::Settle { attempt } => Some(attempt),
+            Self::CheckPlan | Self::Sleep { .. } | Self::Finish { .. } => None,
+        }
+    }
+}
+
 /// What the engine must do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
@@ -109,6 +128,8 @@ pub enum Effect {
     Merge {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call left.
+        call: CallNumber,
     },
     /// End what runs for the attempt; a commit gets a moment, since it is proven. What was running answers as usual.
     StopWork {
@@ -120,6 +141,8 @@ pub enum Effect {
     Land {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call left, merged or not.
+        call: CallNumber,
         /// How it was proven.
         ground: Ground,
     },

@@ -198,6 +198,8 @@ pub enum Fact {
     Merged {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call had left.
+        call: CallNumber,
         /// What came of it.
         merge: Merge,
     },
@@ -242,6 +244,8 @@ pub enum Fact {
     LandingRefused {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call had left.
+        call: CallNumber,
         /// By what.
         by: String,
         /// Its output.

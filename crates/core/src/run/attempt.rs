@@ -3,8 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Baseline, Run};
 use super::brief::failure_of_checks;
+use super::landing::moved;
+use super::{Baseline, Run};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
@@ -26,6 +27,8 @@ pub struct Attempt {
     pub(super) carried: Vec<String>,
     /// What is known of its base, which others may not share.
     pub(super) base: Baseline,
+    /// Calls that repaired.
+    pub(super) repairs: u32,
     /// How often its work was merged with what had landed meanwhile.
     pub(super) merges: u32,
     /// The files in conflict that the agent is to resolve.
@@ -139,7 +142,16 @@ pub enum AfterRevert {
 
 impl Attempt {
     pub(super) fn new(id: AttemptId, lane: LaneId, base: Baseline) -> Self {
-        Self { id, lane, phase: Phase::Beginning, carried: Vec::new(), base, merges: 0, resolves: Vec::new() }
+        Self {
+            id,
+            lane,
+            phase: Phase::Beginning,
+            carried: Vec::new(),
+            base,
+            repairs: 0,
+            merges: 0,
+            resolves: Vec::new(),
+        }
     }
 
     /// An attempt that is only to be put back.
@@ -155,7 +167,9 @@ impl Attempt {
     /// What follows once the lane of an interrupted attempt is put back: a verdict that was reached before holds.
     pub(super) fn after_interruption(&self) -> AfterRevert {
         match &self.phase {
-            Phase::Reverting { then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. }) } => then.clone(),
+            Phase::Reverting {
+                then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. } | AfterRevert::Unmerged { .. }),
+            } => then.clone(),
             _ => AfterRevert::Again,
         }
     }
@@ -177,6 +191,11 @@ impl Run {
         let id = attempt.id.clone();
         match (attempt.phase.clone(), fact) {
             (Phase::Beginning, Fact::AttemptStarted { .. }) => self.begun(&id),
+            (Phase::Beginning, Fact::Trespassed { why, .. }) => {
+                let known = self.is_alarmed();
+                self.abandon(&id);
+                self.halt(moved(why), known)
+            }
             (Phase::Beginning, Fact::LaneFailed { why, .. }) => {
                 self.abandon(&id);
                 self.end(Outcome::Environment { reason: format!("there is no working tree for {id}: {why}") })
@@ -207,9 +226,10 @@ impl Run {
                 Phase::Inspecting { .. } | Phase::Merging(_) | Phase::Landing(_) | Phase::Reverting { .. },
                 Fact::RepositoryBroken { why, .. },
             ) => {
-                let why = why.clone();
+                let known = self.is_alarmed();
                 self.leave_unclean(&id);
-                self.halt(Outcome::Paused { reason: format!("the repository was changed under the run: {why}") })
+                let reason = format!("the repository was changed under the run: {why}");
+                self.halt(Outcome::Paused { reason }, known)
             }
             (Phase::Checking(checking), Fact::CheckFinished { stage, check, result, took, .. })
                 if checking.stage == *stage && checking.queue.front() == Some(check) =>
@@ -218,16 +238,15 @@ impl Run {
                 self.checked(&id, *checking, result)
             }
             (Phase::Merging(proof), fact) => self.merging_step(&id, *proof, fact),
-            (Phase::Landing(proof), fact) => self.landing_step(&id, *proof, fact),
+            (Phase::Landing(proof), fact) => self.landing_step(&id, &proof, fact),
             (Phase::Reverting { then }, Fact::Reverted { kept, notes, .. }) => {
                 self.reverted(&id, then, kept.as_ref(), notes)
             }
             (Phase::Reverting { .. }, Fact::RevertFailed { why, .. }) => {
-                let why = why.clone();
+                let known = self.is_alarmed();
                 self.leave_unclean(&id);
-                self.end(Outcome::Paused {
-                    reason: format!("the tree could not be put back, so nothing more starts in it: {why}"),
-                })
+                let reason = format!("the tree could not be put back, so nothing more starts in it: {why}");
+                self.end_alarmed(Outcome::Paused { reason }, known)
             }
             _ => Vec::new(),
         }
@@ -262,10 +281,11 @@ impl Run {
             return self.go_on();
         }
         let landings = self.baseline.landings;
+        let lands = self.attempts.values().any(|attempt| matches!(attempt.phase, Phase::Landing(_)));
         let gates: Vec<usize> = self.gates_fastest_first().collect();
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        if attempt.base.landings != landings {
-            // Something landed while the lane was made ready, so nobody knows which base it has.
+        if attempt.base.landings != landings || lands {
+            // Something landed while the lane was made ready, or may have, so nobody knows which base it has.
             attempt.base = Baseline::of_nobody_else();
         }
         let base = &attempt.base;
@@ -452,7 +472,10 @@ impl Run {
         // What was proven before a merge needs no further ground than that it still holds.
         let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
         match judge(&report, &tree, &done, needs_no_change) {
-            Verdict::Pass(found) => self.proven(id, call, ground.unwrap_or(found), tree.tree, report),
+            Verdict::Pass(found) => {
+                let (merged, ground) = (ground.is_some(), ground.unwrap_or(found));
+                self.proven(id, merged, Proof { call, ground, tree: tree.tree, turn: 0, report })
+            }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
             Verdict::SetUp { message } => {
@@ -472,12 +495,15 @@ impl Run {
         if self.stopping_now() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
-        if call.0 >= self.policy.max_repairs {
+        if self.attempt(id).is_none_or(|attempt| attempt.repairs >= self.policy.max_repairs) {
             return self.fail(id, failure_of_checks(failures), &AgentEnd::Finished, tree);
         }
         if let Some(outcome) = self.bound_reached() {
             let reason = format!("{}, and no repair may start", failure_of_checks(failures).reason);
             return self.revert(id, &reason, AfterRevert::End(outcome));
+        }
+        if let Some(attempt) = self.attempts.get_mut(&id.story) {
+            attempt.repairs += 1;
         }
         let brief = self.repair_brief(id, failures);
         let mut effects = self.start_agent(id, CallNumber(call.0 + 1), brief);

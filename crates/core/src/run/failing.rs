@@ -84,7 +84,7 @@ impl Run {
         match then {
             AfterRevert::Again => self.go_on(),
             AfterRevert::End(outcome) => self.end(outcome),
-            AfterRevert::Unmerged { reason } => self.unmerged(id, kept, reason),
+            AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story) {
                     record.reason = Some(reason_of(&cause));
@@ -156,9 +156,8 @@ impl Run {
                 let outcome = self.asked_to_end().unwrap_or(Outcome::Failed);
                 self.end(outcome)
             }
-            OnExhausted::Pause => self.end(Outcome::Paused {
-                reason: format!("{story} has used up its attempts; resume tries it afresh"),
-            }),
+            OnExhausted::Pause => self
+                .end(Outcome::Paused { reason: format!("{story} has used up its attempts; resume tries it afresh") }),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! From proof to the branch: proven attempts land one at a time, each on where the branch stands then.
 
-use super::Run;
 use super::attempt::{AfterRevert, Attempt, Checking, Phase, Proof};
 use super::story::StoryState;
+use super::{Baseline, Run};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckStage, Fact};
-use crate::evidence::{AgentReport, Merge, TreeReport};
+use crate::evidence::{Merge, TreeReport};
 use crate::ids::{AttemptId, CallNumber, CommitId, TreeId};
 use crate::outcome::Outcome;
 use crate::policy::Place;
@@ -18,22 +18,14 @@ const MERGES: u32 = 8;
 const CONFLICTS: u32 = 2;
 
 impl Run {
-    /// The attempt's work is proven: it lands, once those before it have.
-    pub(super) fn proven(
-        &mut self,
-        id: &AttemptId,
-        call: CallNumber,
-        ground: Ground,
-        tree: TreeId,
-        report: Box<AgentReport>,
-    ) -> Vec<Effect> {
-        let merged = matches!(self.attempt(id).map(|a| &a.phase), Some(Phase::Checking(c)) if c.ground.is_some());
+    /// The attempt's work is proven: it lands, once those before it have. What was `merged` stands on the newest commit,
+    /// since nothing lands before it.
+    pub(super) fn proven(&mut self, id: &AttemptId, merged: bool, proof: Proof) -> Vec<Effect> {
         let turn = self.attempts.values().filter_map(Attempt::turn).max().map_or(0, |last| last.saturating_add(1));
-        let proof = Box::new(Proof { call, ground, tree, turn, report });
-        // A merged tree stands on the newest commit, since nothing lands before it.
+        let (call, ground, proof) = (proof.call, proof.ground, Box::new(Proof { turn, ..proof }));
         if self.policy.place == Place::Checkout || merged {
             self.phase(id, Phase::Landing(proof));
-            return vec![Effect::Land { attempt: id.clone(), ground }];
+            return vec![Effect::Land { attempt: id.clone(), call, ground }];
         }
         self.phase(id, Phase::Queued(proof));
         if self.stopping_now() {
@@ -44,25 +36,28 @@ impl Run {
 
     /// Lets the next proven attempt land, if none is landing.
     pub(super) fn next_landing(&mut self) -> Vec<Effect> {
-        if self.attempts.values().any(Attempt::is_landing) {
+        if self.stopping_now() || self.attempts.values().any(Attempt::is_landing) {
             return Vec::new();
         }
         let next = self.attempts.values().filter_map(|a| Some((a.turn()?, a.id.clone()))).min();
         let Some((_, id)) = next else { return Vec::new() };
         let Some(Phase::Queued(proof)) = self.attempt(&id).map(|a| a.phase.clone()) else { return Vec::new() };
+        let call = proof.call;
         self.phase(&id, Phase::Merging(proof));
-        vec![Effect::Merge { attempt: id }]
+        vec![Effect::Merge { attempt: id, call }]
     }
 
     pub(super) fn merging_step(&mut self, id: &AttemptId, proof: Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
+            // Each merge of an attempt follows another call of its agent.
+            Fact::Merged { call, .. } if *call != proof.call => Vec::new(),
             Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
                 self.revert(id, "the run was stopped", AfterRevert::Again)
             }
             Fact::Merged { merge: Merge::Current, .. } => {
-                let ground = proof.ground;
+                let (call, ground) = (proof.call, proof.ground);
                 self.phase(id, Phase::Landing(Box::new(proof)));
-                vec![Effect::Land { attempt: id.clone(), ground }]
+                vec![Effect::Land { attempt: id.clone(), call, ground }]
             }
             Fact::Merged { merge: Merge::Merged { report }, .. } => self.check_merged(id, proof, (**report).clone()),
             Fact::Merged { merge: Merge::Conflicts { files }, .. } => self.resolve(id, &proof, files),
@@ -78,7 +73,7 @@ impl Run {
     /// What was proven on another base is proven again on the merged tree.
     fn check_merged(&mut self, id: &AttemptId, proof: Proof, tree: TreeReport) -> Vec<Effect> {
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        attempt.merges += 1;
+        attempt.stands_anew();
         let merges = attempt.merges;
         if merges > MERGES {
             let why = format!("others landed before it {MERGES} times");
@@ -93,7 +88,7 @@ impl Run {
     /// Asks the agent to resolve the conflicts in the tree.
     fn resolve(&mut self, id: &AttemptId, proof: &Proof, files: &[String]) -> Vec<Effect> {
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        attempt.merges += 1;
+        attempt.stands_anew();
         if attempt.merges > MERGES {
             return self.give_up_merging(id, &format!("conflicts in {}", files.join(", ")));
         }
@@ -112,18 +107,16 @@ impl Run {
         let attempt = self.attempt(id).filter(|attempt| !attempt.resolves.is_empty())?;
         let files = attempt.resolves.join(", ");
         match verdict {
-            // The provider is to blame, or a stop.
-            AfterAgent::Inconclusive(_) => None,
             AfterAgent::Failed(failure) => Some(format!("conflicts in {files} were not resolved: {}", failure.reason)),
             AfterAgent::Blocked { reason } => Some(format!("conflicts in {files} were not resolved: {reason}")),
             AfterAgent::RunChecks if !tree.unresolved.is_empty() => {
                 Some(format!("conflicts are still marked in {}", tree.unresolved.join(", ")))
             }
-            AfterAgent::RunChecks if !tree.strayed.is_empty() => Some(format!(
-                "conflicts in {files} were to be resolved, and {} changed too",
-                tree.strayed.join(", ")
-            )),
-            AfterAgent::RunChecks => None,
+            AfterAgent::RunChecks if !tree.strayed.is_empty() => {
+                Some(format!("conflicts in {files} were to be resolved, and {} changed too", tree.strayed.join(", ")))
+            }
+            // Resolved; or the provider is to blame, or a stop.
+            AfterAgent::RunChecks | AfterAgent::Inconclusive(_) => None,
         }
     }
 
@@ -135,7 +128,7 @@ impl Run {
     }
 
     /// The story could not be merged, and its lane is put back.
-    pub(super) fn unmerged(&mut self, id: &AttemptId, kept: Option<&String>, reason: String) -> Vec<Effect> {
+    pub(super) fn unmerged(&mut self, id: &AttemptId, kept: Option<&String>, reason: &str) -> Vec<Effect> {
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.conflicts += 1;
             let place = kept.map_or(String::new(), |kept| format!("; its work is kept at {kept}"));
@@ -150,10 +143,10 @@ impl Run {
         self.go_on()
     }
 
-    pub(super) fn landing_step(&mut self, id: &AttemptId, proof: Proof, fact: &Fact) -> Vec<Effect> {
+    pub(super) fn landing_step(&mut self, id: &AttemptId, proof: &Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::Landed { commit, notes, .. } => self.landed(id, commit, proof.ground, notes),
-            Fact::LandingRefused { by, output, .. } => {
+            Fact::LandingRefused { call, by, output, .. } if *call == proof.call => {
                 let reason = refused(by, output);
                 let failure = Failure { reason, output: output.clone(), at_baseline: false };
                 self.checks_failed(id, proof.call, vec![failure], &proof.tree)
@@ -189,20 +182,28 @@ impl Run {
     }
 
     /// The agent of this attempt moved what is not its own, as far as anybody can tell: the attempt failed, and nothing is
-    /// put on top of what was moved.
+    /// put on top of what was moved. Once that is known, the agents of other attempts are not to blame for it.
     pub(super) fn trespassed(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
+        if self.halted {
+            return self.trespass_found(id, why);
+        }
+        let known = self.is_alarmed();
+        self.halted = true;
         let reason = format!("something outside its worktree was moved while it ran: {why}");
         let failure = AttemptFailure { reason, tell: Tell::Reason };
         let end = crate::evidence::AgentEnd::Finished;
         let mut effects = self.fail(id, failure, &end, &TreeId(String::new()));
-        effects.extend(self.halt(moved(why)));
+        effects.extend(self.halt(moved(why), known));
         effects
     }
 
     /// Something was moved, and nobody can tell by whom.
     fn trespass_found(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
-        let mut effects = self.revert(id, &format!("nothing lands on top of what was moved: {why}"), AfterRevert::Again);
-        effects.extend(self.halt(moved(why)));
+        let known = self.is_alarmed();
+        self.halted = true;
+        let mut effects =
+            self.revert(id, &format!("nothing lands on top of what was moved: {why}"), AfterRevert::Again);
+        effects.extend(self.halt(moved(why), known));
         effects
     }
 }
@@ -216,6 +217,12 @@ impl Attempt {
         }
     }
 
+    /// It was merged: what was known of the base that it began on says nothing of the one that it stands on now.
+    fn stands_anew(&mut self) {
+        self.merges += 1;
+        self.base = Baseline::of_nobody_else();
+    }
+
     /// The branch stands still for it.
     fn is_landing(&self) -> bool {
         match &self.phase {
@@ -226,7 +233,7 @@ impl Attempt {
     }
 }
 
-fn moved(why: &str) -> Outcome {
+pub(super) fn moved(why: &str) -> Outcome {
     Outcome::Paused { reason: format!("the main checkout was moved under the run, so nothing more lands: {why}") }
 }
 

@@ -219,9 +219,8 @@ impl Run {
     /// run, if it is to end and nothing is under way any more.
     fn go_on(&mut self) -> Vec<Effect> {
         match &self.activity {
-            Activity::Ended(_) => return Vec::new(),
             Activity::Ending(outcome) if self.is_idle() => return vec![Effect::Finish { outcome: outcome.clone() }],
-            Activity::Ending(_) => return Vec::new(),
+            Activity::Ending(_) | Activity::Ended(_) => return Vec::new(),
             Activity::CheckingPlan | Activity::Working | Activity::Waiting(_) => {}
         }
         if let Some(outcome) = self.asked_to_end() {
@@ -270,11 +269,25 @@ impl Run {
         self.go_on()
     }
 
+    /// Somebody has to look at the repository before anything else is done in it.
+    fn is_alarmed(&self) -> bool {
+        self.halted || !self.unclean.is_empty()
+    }
+
+    /// The same, for a reason that a person has to know of whatever else ends the run, unless there was one of the kind
+    /// before.
+    fn end_alarmed(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
+        if !known && matches!(self.activity, Activity::Ending(_)) {
+            self.activity = Activity::Ending(outcome.clone());
+        }
+        self.end(outcome)
+    }
+
     /// The same, and what is under way is put back at once.
-    fn halt(&mut self, outcome: Outcome) -> Vec<Effect> {
+    fn halt(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
         self.halted = true;
         let mut effects = self.stop_work();
-        effects.extend(self.end(outcome));
+        effects.extend(self.end_alarmed(outcome, known));
         effects
     }
 
