@@ -37,7 +37,10 @@ impl Run {
         if self.policy.gates != policy.gates {
             self.gate_times.clear();
         }
-        self.policy = policy.clone();
+        // What lies in lanes of one kind is put right there before lanes of another kind are used.
+        let lies_somewhere = !(self.is_idle() && self.unclean.is_empty());
+        let place = if lies_somewhere { self.policy.place } else { policy.place };
+        self.policy = Policy { place, ..policy.clone() };
         agent.clone_into(&mut self.agent);
         self.stop = None;
         self.pause = false;

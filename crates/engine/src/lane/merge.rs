@@ -2,15 +2,15 @@
 
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::Merge;
-use ralphloop_core::ids::AttemptId;
+use ralphloop_core::ids::{AttemptId, CallNumber};
 
 use super::{Parts, tree};
 use crate::files;
 use crate::git::{self, MergeOutcome, Merging};
 
-pub(super) async fn merge(parts: &Parts, attempt: AttemptId) {
+pub(super) async fn merge(parts: &Parts, attempt: AttemptId, call: CallNumber) {
     let fact = match try_to_merge(parts, &attempt).await {
-        Ok(Ok(merge)) => Fact::Merged { attempt, merge },
+        Ok(Ok(merge)) => Fact::Merged { attempt, call, merge },
         Ok(Err(moved)) => Fact::Trespassed { attempt, why: moved },
         Err(why) => Fact::MergeFailed { attempt, why },
     };

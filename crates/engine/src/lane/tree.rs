@@ -200,6 +200,7 @@ fn has_conflict_marks(bytes: &[u8]) -> bool {
 pub(super) async fn land(
     parts: &Parts,
     attempt: AttemptId,
+    call: CallNumber,
     message: Message,
     proven: Option<TreeId>,
     cancel: CancellationToken,
@@ -221,7 +222,7 @@ pub(super) async fn land(
         Err(Refusal::Trespassed { why }) => Fact::Trespassed { attempt, why },
         Err(Refusal::Refused { by, output }) => {
             let output = parts.shared.redact_text(&output);
-            Fact::LandingRefused { attempt, by, output }
+            Fact::LandingRefused { attempt, call, by, output }
         }
         Err(Refusal::Failed { why }) => Fact::LandingFailed { attempt, why },
     };
