@@ -114,7 +114,7 @@ impl Leftover {
             if landed.work != work.id.to_string() {
                 return Ok(None);
             }
-            mark(work, &WorkState::kept(&attempt.spec_before)?, &landed)?;
+            mark(work, &attempt.spec_before, &landed)?;
             self.forget(repository).await;
             let LandedStory { commit, story, .. } = landed;
             return Ok(Some(format!(
@@ -134,6 +134,8 @@ impl Leftover {
             attempt: id.clone(),
             source,
         })?;
+        // A spec behind a link that leads out of the working tree is in no checkpoint.
+        WorkState::kept(&attempt.spec_before)?.restore()?;
         self.forget(repository).await;
         Ok(kept.map(|kept| {
             format!("what the interrupted attempt {id} of run {} left in the tree is kept at {kept}", folder.id)
@@ -170,7 +172,7 @@ async fn clear_worktree(
     let lane = Repository::open_worktree(top, top, home.git().clone()).await.map_err(|e| e.to_string())?;
     let landed = home.landed_since(None).await.map_err(|e| e.to_string())?;
     let mut said = Vec::new();
-    for OpenAttempt { id, checkpoint, spec_before } in folder.open_attempts() {
+    for OpenAttempt { id, checkpoint, spec_before, .. } in folder.open_attempts() {
         let Some(taken) = lane.find_checkpoint(&checkpoint).await.map_err(|e| e.to_string())? else { continue };
         let is_this = |one: &&LandedStory| {
             one.run == folder.id
@@ -179,8 +181,9 @@ async fn clear_worktree(
         };
         if let Some(landed) = landed.iter().find(is_this) {
             if landed.work == work.id.to_string() {
-                let now = WorkState::now(work).map_err(|e| e.to_string())?;
-                mark(work, &now, landed).map_err(|e| e.to_string())?;
+                // What differs from the worktree's own spec is other lanes' doing, or a person's.
+                let marked = WorkState::now(work).and_then(|now| now.reconciled(work, &landed.story, true)?.write());
+                marked.map_err(|e| e.to_string())?;
             }
         } else if let Some(kept) = keep(&lane, folder, &id, &taken).await.map_err(|e| e.to_string())? {
             said.push(format!("what the interrupted attempt {id} of run {} did is kept at {kept}", folder.id));
@@ -211,8 +214,8 @@ async fn keep(
 }
 
 /// Marks a landed story in a spec that no commit holds. One that is marked stays as it is.
-fn mark(work: &WorkRef, before: &WorkState, landed: &LandedStory) -> Result<(), FileError> {
-    before.reconciled(work, &landed.story, true)?.write()
+fn mark(work: &WorkRef, before: &Path, landed: &LandedStory) -> Result<(), FileError> {
+    WorkState::kept(before)?.reconciled(work, &landed.story, true)?.write()
 }
 
 /// Refuses to go on with a run in the middle of an attempt if that would take a person's commits off the branch.

@@ -10,7 +10,8 @@ use ralphloop_core::run::{Activity, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, FileError};
-use crate::journal::{self, JournalError, Replay};
+use crate::fold::{self, Folded};
+use crate::journal::JournalError;
 use crate::process::{self, Leftover};
 
 /// The state of ralphloop in one repository.
@@ -209,15 +210,14 @@ impl RunFolder {
         std::fs::read(self.project_file()).map_or(true, |noted| noted == project.as_os_str().as_bytes())
     }
 
-    /// The events, and the run that they make.
-    pub fn replay(&self) -> Result<(Replay, Run), JournalError> {
-        let replay = journal::read(&self.journal())?;
-        let run = Run::replay(&replay.events).map_err(|_| JournalError::Damaged {
-            path: self.journal(),
-            line: 1,
-            why: "it does not begin with the start of a run".to_owned(),
-        })?;
-        Ok((replay, run))
+    /// The run that the journal makes.
+    pub fn fold(&self) -> Result<Folded, JournalError> {
+        fold::fold(&self.journal(), &self.kept_state())
+    }
+
+    /// Where the state of the run is kept, so that a long journal need not be read from its beginning.
+    pub(crate) fn kept_state(&self) -> PathBuf {
+        self.path.join("state.json")
     }
 
     fn process_file(&self) -> PathBuf {

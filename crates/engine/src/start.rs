@@ -26,9 +26,10 @@ use crate::control::Control;
 use crate::driver::{DriveError, Driver};
 use crate::files::FileError;
 use crate::finish::{self, FinishError};
+use crate::fold::Folded;
 use crate::gates::cache::Cache;
 use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
-use crate::journal::{Journal, JournalError, Replay};
+use crate::journal::{Journal, JournalError, Place as JournalPlace};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
 use crate::lane::{Lanes, Shared, Target, worktree};
@@ -40,7 +41,7 @@ use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
 use crate::settings::{OnDirty, Settings};
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
-use crate::{clock, git};
+use crate::{clock, cut_off, git};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -427,9 +428,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         None => {
             let base = repository.standing(&branch).map_err(git::BranchError::from)?.tip.ok_or(StartError::NoCommit)?;
             let folder = state.create_run()?;
-            folder.write_project(&work.project)?;
             // Before the first event: a run that there is can be gone on with as it was called.
-            folder.write_launch(&launch)?;
+            write_beginnings(&folder, &work, launch).await?;
             let run = folder.id.clone();
             let fact = Fact::RunStarted { run, plan: Box::new(plan), policy, branch, base, agent };
             begin(folder, fact)?
@@ -445,13 +445,14 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
                     Some((story.id.clone(), one.commit))
                 })
                 .collect();
-            taken.folder.write_launch(&launch)?;
+            write_beginnings(&taken.folder, &work, launch).await?;
             let known: BTreeSet<StoryId> = landed.iter().map(|(story, _)| story.clone()).collect();
             let spec = look_at_plan(&work, taken.run.plan(), &known);
-            go_on(taken, Fact::Restarted { policy, landed, spec, agent })?
+            let (folder, run, how) = (taken.folder.clone(), taken.run.clone(), settings.clone());
+            let cut_off = blocking(move || cut_off::of(&folder, &run, &how)).await;
+            go_on(taken, Fact::Restarted { policy, landed, spec, agent, cut_off })?
         }
     };
-    begun.folder.write_process(&ProcessMark::of_this_process())?;
     let holder = Holder::this_process(begun.folder.id.clone());
     for lock in &mut locks {
         lock.name(&holder);
@@ -486,7 +487,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         hurry: hurry.clone(),
     };
     let lanes = Lanes::new(shared, place);
-    let driver = Driver::new(begun.run.clone(), begun.journal, lanes, inbox_out, notices, forced.clone());
+    let kept = begun.folder.kept_state();
+    let driver = Driver::new(begun.run.clone(), begun.journal, kept, lanes, inbox_out, notices, forced.clone());
     Ok(Started::Ready(Box::new(Ready {
         run: begun.run,
         first: begun.first,
@@ -500,6 +502,24 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         events,
         locks,
     })))
+}
+
+/// Notes where the run works, how it was called and which process works on it. The disk is waited for once.
+async fn write_beginnings(folder: &RunFolder, work: &WorkRef, launch: Vec<u8>) -> Result<(), FileError> {
+    let (first, second, third, project) = (folder.clone(), folder.clone(), folder.clone(), work.project.clone());
+    let (project, launch, process) = tokio::join!(
+        blocking(move || first.write_project(&project)),
+        blocking(move || second.write_launch(&launch)),
+        blocking(move || third.write_process(&ProcessMark::of_this_process())),
+    );
+    project.and(launch).and(process)
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }
 
 /// What is doubtful about the repository; what has to be mended first is an error.
@@ -575,9 +595,9 @@ fn begin(folder: RunFolder, fact: Fact) -> Result<Begun, StartError> {
 }
 
 fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
-    let Taken { folder, replay, mut run } = taken;
+    let Taken { folder, place, mut run } = taken;
     let first = Event { at: clock::now(), fact };
-    let mut journal = Journal::reopen(&folder.journal(), &replay)?;
+    let mut journal = Journal::reopen(&folder.journal(), place)?;
     journal.append(&first)?;
     let effects = run.step(&first);
     Ok(Begun { folder, journal, run, first, effects })
@@ -586,7 +606,7 @@ fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
 /// A run that is gone on with.
 struct Taken {
     folder: RunFolder,
-    replay: Replay,
+    place: JournalPlace,
     run: Run,
 }
 
@@ -600,7 +620,7 @@ fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Res
     match taking_up {
         TakingUp::Never => none(Vec::new()),
         TakingUp::Run(folder) => {
-            let (replay, run) = folder.replay()?;
+            let Folded { run, place } = folder.fold()?;
             if run.plan().work != work.id {
                 let (run, its) = (run.id().to_string(), run.plan().work.to_string());
                 return Err(StartError::OtherWork { run, its, asked: work.id.to_string() });
@@ -608,26 +628,33 @@ fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Res
             if matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
                 return Err(StartError::Finished { run: run.id().to_string() });
             }
-            Ok(Earlier { run: Some(Taken { folder: folder.clone(), replay, run }), warnings: Vec::new() })
+            Ok(Earlier { run: Some(Taken { folder: folder.clone(), place, run }), warnings: Vec::new() })
         }
-        TakingUp::Unfinished => {
-            let mut warnings = Vec::new();
-            for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
-                match folder.replay() {
-                    Ok((replay, run)) if run.plan().work == work.id => {
-                        let run = unfinished(&run).then_some(Taken { folder, replay, run });
-                        return Ok(Earlier { run, warnings });
-                    }
-                    Ok(_) => {}
-                    Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
-                    Err(error) => warnings.push(format!(
-                        "{error}; that run cannot be gone on with, what it landed is known from its commits and the spec"
-                    )),
-                }
+        TakingUp::Unfinished => unfinished_of(state, work),
+    }
+}
+
+/// The newest run of the work, if it can be gone on with.
+pub fn unfinished_run(state: &StateFolder, work: &WorkRef) -> Result<Option<(RunFolder, Run)>, StartError> {
+    Ok(unfinished_of(state, work)?.run.map(|taken| (taken.folder, taken.run)))
+}
+
+fn unfinished_of(state: &StateFolder, work: &WorkRef) -> Result<Earlier, StartError> {
+    let mut warnings = Vec::new();
+    for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
+        match folder.fold() {
+            Ok(Folded { run, place }) if run.plan().work == work.id => {
+                let run = unfinished(&run).then_some(Taken { folder, place, run });
+                return Ok(Earlier { run, warnings });
             }
-            none(warnings)
+            Ok(_) => {}
+            Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
+            Err(error) => warnings.push(format!(
+                "{error}; that run cannot be gone on with, what it landed is known from its commits and the spec"
+            )),
         }
     }
+    Ok(Earlier { run: None, warnings })
 }
 
 /// Why there is nothing to start, if every selected story is done.

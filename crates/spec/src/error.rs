@@ -130,6 +130,10 @@ named! {
         StoryWithoutCheck => "story_without_check",
         /// A verification step is a sentence, not a command.
         StepIsNoCommand => "step_is_no_command",
+        /// A story that leaves an agent little room to work in one context.
+        StoryTooLarge => "story_too_large",
+        /// Something that `openspec validate --strict` found.
+        OpenspecValidate => "openspec_validate",
         /// Boxes before the first heading.
         BoxOutsideStory => "box_outside_story",
         /// A section of a delta file that is no delta.

@@ -110,7 +110,7 @@ impl Run {
     /// The lowest lane that nothing lives or lies in.
     fn free_lane(&self) -> LaneId {
         let used: BTreeSet<LaneId> =
-            self.attempts.values().map(|a| a.lane).chain(self.unclean.values().copied()).collect();
+            self.attempts.values().map(|a| a.lane).chain(self.unclean.values().map(|left| left.lane)).collect();
         (0..).map(LaneId).find(|lane| !used.contains(lane)).unwrap_or(LaneId(u32::MAX))
     }
 

@@ -12,12 +12,11 @@ use ralphloop_core::plan::{Plan, WorkState};
 use ralphloop_core::policy::Place;
 use tokio_util::sync::CancellationToken;
 
-use super::message::{Message, trailer_id};
 use super::{Parts, SpecFile};
+use super::message::{Message, trailer_id};
 use crate::files::{self, FileError};
 use crate::git::{
-    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport,
-    Standing,
+    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
 };
 use crate::runs::RunFolder;
 use crate::work::state::{Reconciled, WorkState as SpecState};
@@ -63,18 +62,12 @@ fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> b
 fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<(SpecState, Reconciled), FileError> {
     let kept = SpecState::kept(&parts.shared.folder.spec_before(attempt));
     let before = match parts.spec {
+        SpecFile::Own => kept?,
         // Whatever differs there is other lanes' doing, or a person's.
         SpecFile::Shared => SpecState::now(&parts.work)?.or_as_in(kept),
-        SpecFile::Own => kept?,
     };
     let reconciled = before.reconciled(&parts.work, &attempt.story, landed)?;
     Ok((before, reconciled))
-}
-
-/// The spec's files at the attempt's checkpoint, relative to the top of the working tree; those outside of it are left out.
-pub(super) fn spec_files(parts: &Parts, attempt: &AttemptId) -> Vec<PathBuf> {
-    let kept = SpecState::kept(&parts.shared.folder.spec_before(attempt)).or_else(|_| SpecState::now(&parts.work));
-    kept.map(|state| state.paths_below(&parts.repository.places().top)).unwrap_or_default()
 }
 
 pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
@@ -94,7 +87,7 @@ async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String>
     Ok(checkpoint.map_err(|e| e.to_string())?.notes)
 }
 
-/// Keeps the spec's bytes as they are at the attempt's checkpoint.
+/// Keeps the spec's files as they are at the attempt's checkpoint.
 pub(super) async fn keep_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), String> {
     let state = SpecState::now(&parts.work).map_err(|e| e.to_string())?;
     let path = parts.shared.folder.spec_before(attempt);
@@ -125,6 +118,13 @@ pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber,
     parts.shared.say(fact);
 }
 
+/// The spec's files at the attempt's checkpoint, relative to the top of the lane; those outside of it are left out. What
+/// the attempt has added since is work like any other.
+pub(super) fn spec_in_tree(parts: &Parts, attempt: &AttemptId) -> Result<Vec<PathBuf>, String> {
+    let kept = SpecState::kept(&parts.shared.folder.spec_before(attempt));
+    Ok(kept.map_err(|e| e.to_string())?.paths_below(&parts.repository.places().top))
+}
+
 /// What somebody moved outside the worktrees meanwhile.
 async fn trespass(parts: &Parts, attempt: &AttemptId) -> Option<Fact> {
     if parts.place == Place::Checkout {
@@ -150,8 +150,11 @@ pub(super) async fn look(parts: &Parts, attempt: &AttemptId, resolves: &[String]
     let (_, reconciled) = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
     let spec = reconciled.paths_below(&parts.repository.places().top);
     notes.extend(reconciled.notes);
-    let (unresolved, strayed) =
-        if resolves.is_empty() { (Vec::new(), Vec::new()) } else { resolution(parts, attempt, resolves).await? };
+    let (unresolved, strayed) = if resolves.is_empty() {
+        (Vec::new(), Vec::new())
+    } else {
+        resolution(parts, attempt, resolves, &spec).await?
+    };
     let changed = inspection.changes.iter().filter(|c| is_work(c, &spec)).count();
     Ok(TreeReport {
         tree: inspection.tree,
@@ -169,6 +172,7 @@ async fn resolution(
     parts: &Parts,
     attempt: &AttemptId,
     resolves: &[String],
+    spec: &[PathBuf],
 ) -> Result<(Vec<String>, Vec<String>), String> {
     let top = &parts.repository.places().top;
     let is_marked = |file: &&String| std::fs::read(top.join(file)).is_ok_and(|bytes| has_conflict_marks(&bytes));
@@ -177,7 +181,6 @@ async fn resolution(
         return Ok((unresolved, Vec::new()));
     };
     let changed = parts.repository.changed_since(merged.trim()).await.map_err(|e| e.to_string())?;
-    let spec = spec_files(parts, attempt);
     let strayed = changed
         .into_iter()
         .filter(|path| !spec.contains(path))
@@ -321,9 +324,7 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
     drop(turn);
     match advanced {
         Ok(()) => {}
-        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => {
-            return Err(Refusal::Blocked { why: error.to_string() });
-        }
+        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => return Err(Refusal::Blocked { why: error.to_string() }),
         Err(error @ AdvanceError::Moved { .. }) => {
             let moved = shared.target.trespass(&shared.home).await.ok().flatten();
             return Err(Refusal::Trespassed { why: moved.unwrap_or_else(|| error.to_string()) });
@@ -344,6 +345,8 @@ async fn carry_over_results(parts: &Parts, proven: &TreeId) {
         let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache that cannot be written only costs time.
         drop(cache.carry_over(proven, &landed));
+        drop(cache);
+        parts.tree_is(Some(landed));
     }
 }
 
@@ -402,8 +405,8 @@ pub(crate) async fn put_back(
     let reference = git::attempt_ref(&folder.id, attempt);
     let kept = keep(repository, &checkpoint, &reference, &message).await?;
     let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
-    // A spec behind a link that leads out of the working tree is in no checkpoint; one that is shared is not the lane's.
     if spec == SpecFile::Own {
+        // A spec behind a link that leads out of the working tree is in no checkpoint.
         SpecState::kept(&folder.spec_before(attempt)).and_then(|before| before.restore()).map_err(|e| e.to_string())?;
     }
     forget(repository, folder, attempt, &checkpoint).await;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on should say where")]
 
 mod checking;
+mod converting;
 mod fixtures;
 mod marking;
 mod properties;
