@@ -290,7 +290,8 @@ impl Run {
     /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
     fn halt(&mut self, outcome: Outcome) -> Vec<Effect> {
         self.halted = true;
-        let queued: Vec<AttemptId> = self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
+        let queued: Vec<AttemptId> =
+            self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
         let mut effects: Vec<Effect> =
             queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
         effects.extend(self.end(outcome));
@@ -385,9 +386,9 @@ impl Run {
     }
     /// The lane of an attempt that is under way, or of which a landing is being settled.
     pub fn lane_of(&self, id: &AttemptId) -> Option<LaneId> {
-        self.attempt(id).map(|attempt| attempt.lane).or_else(|| {
-            self.settling.get(&id.story).filter(|left| left.id == *id).map(|left| left.lane)
-        })
+        self.attempt(id)
+            .map(|attempt| attempt.lane)
+            .or_else(|| self.settling.get(&id.story).filter(|left| left.id == *id).map(|left| left.lane))
     }
     /// The wait for the provider that is on.
     pub fn wait(&self) -> Option<&Wait> {
