@@ -1,5 +1,6 @@
 //! Work of several files.
 
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Scheme, WorkState};
 use ralphloop_spec::{ErrorClass, SpecFiles, SpecText, apply_in, mark_in, read, reconcile_files};
 
@@ -39,7 +40,7 @@ fn dependencies_are_found_whatever_their_case_or_old_prefix_and_finished_ones_ar
     ]);
     files.beside.push(SpecText::new("backlog/completed/task-4 - Roof.md", ""));
     let reading = read(&files).unwrap();
-    let deps: Vec<&str> = reading.plan.stories[0].deps.iter().map(|dep| dep.as_str()).collect();
+    let deps: Vec<&str> = reading.plan.stories[0].deps.iter().map(StoryId::as_str).collect();
     assert_eq!(deps, ["BACK-2", "BACK-3", "TASK-4", "nobody-9"]);
     let said: Vec<_> = reading.warnings.iter().map(|w| (w.code.as_str(), w.file.as_str())).collect();
     assert_eq!(said, [("unknown_dependency", "a.md")]);
@@ -51,7 +52,7 @@ fn the_projects_own_word_for_done_is_understood() {
     let mut files = backlog(&[("a.md", &shipped), ("b.md", &open)]);
     files.beside.push(SpecText::new("backlog/config.yml", "statuses: [\"Backlog\", \"Doing\", \"Shipped\"]\n"));
     let reading = read(&files).unwrap();
-    assert_eq!(reading.next.as_ref().map(|id| id.as_str()), Some("T-2"));
+    assert_eq!(reading.next.as_ref().map(StoryId::as_str), Some("T-2"));
     assert_eq!(reading.plan.stories[0].state, WorkState::Done);
 }
 
@@ -132,7 +133,7 @@ fn the_state_of_a_prd_holds_and_its_text_says_what_is_wanted() {
         ..SpecFiles::single(Scheme::Flight, main)
     };
     let reading = read(&files).unwrap();
-    assert_eq!(reading.next.as_ref().map(|id| id.as_str()), Some("US-1"));
+    assert_eq!(reading.next.as_ref().map(StoryId::as_str), Some("US-1"));
     assert_eq!(reading.plan.stories[0].description, "By town.");
     let edits = mark_in(&files, "US-1").unwrap();
     assert_eq!(
