@@ -236,7 +236,7 @@ impl Run {
                 self.checked(&id, *checking, result)
             }
             (Phase::Merging(proof), fact) => self.merging_step(&id, *proof, fact),
-            (Phase::Landing(proof), fact) => self.landing_step(&id, *proof, fact),
+            (Phase::Landing(proof), fact) => self.landing_step(&id, &proof, fact),
             (Phase::Reverting { then }, Fact::Reverted { kept, notes, .. }) => {
                 self.reverted(&id, then, kept.as_ref(), notes)
             }

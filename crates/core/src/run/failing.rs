@@ -84,7 +84,7 @@ impl Run {
         match then {
             AfterRevert::Again => self.go_on(),
             AfterRevert::End(outcome) => self.end(outcome),
-            AfterRevert::Unmerged { reason } => self.unmerged(id, kept, reason),
+            AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story) {
                     record.reason = Some(reason_of(&cause));

@@ -183,7 +183,6 @@ impl Run {
         }
         self.last_at = at;
         match &event.fact {
-            Fact::RunStarted { .. } => Vec::new(),
             Fact::Restarted { policy, landed, spec, agent, cut_off } => {
                 self.count_cut_off(cut_off);
                 self.restarted(policy, landed, spec, agent)
@@ -209,7 +208,7 @@ impl Run {
                 self.settling.remove(&attempt.story);
                 self.go_on()
             }
-            Fact::Settled { .. } => Vec::new(),
+            Fact::RunStarted { .. } | Fact::Settled { .. } => Vec::new(),
             Fact::AttemptStarted { .. }
             | Fact::LaneFailed { .. }
             | Fact::Merged { .. }
@@ -236,9 +235,8 @@ impl Run {
     /// run, if it is to end and nothing is under way any more.
     fn go_on(&mut self) -> Vec<Effect> {
         match &self.activity {
-            Activity::Ended(_) => return Vec::new(),
             Activity::Ending(outcome) if self.is_idle() => return vec![Effect::Finish { outcome: outcome.clone() }],
-            Activity::Ending(_) => return Vec::new(),
+            Activity::Ending(_) | Activity::Ended(_) => return Vec::new(),
             Activity::CheckingPlan | Activity::Working | Activity::Waiting(_) => {}
         }
         if let Some(outcome) = self.asked_to_end() {

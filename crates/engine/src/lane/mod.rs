@@ -38,6 +38,9 @@ use crate::runs::RunFolder;
 use crate::settings::Settings;
 use crate::work::WorkRef;
 
+/// Who runs a gate on a tree just now, by tree and command.
+pub type GateTurns = Mutex<HashMap<(TreeId, String), Arc<tokio::sync::Mutex<()>>>>;
+
 /// What all lanes of a run work with.
 #[derive(Debug)]
 pub struct Shared {
@@ -60,7 +63,7 @@ pub struct Shared {
     /// What gates said of trees before.
     pub cache: Mutex<Cache>,
     /// A gate runs once on a tree, however many lanes ask.
-    pub running_gates: Mutex<HashMap<(TreeId, String), Arc<tokio::sync::Mutex<()>>>>,
+    pub running_gates: GateTurns,
     /// What the working trees of the repository share is written by one command at a time.
     pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
