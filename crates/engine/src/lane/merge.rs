@@ -30,7 +30,7 @@ async fn try_to_merge(parts: &Parts, attempt: &AttemptId) -> Result<Result<Merge
     }
     let reference = git::attempt_ref(&shared.folder.id, attempt);
     let message = format!("attempt {attempt} of run {}: before it was merged", shared.folder.id);
-    let spec = tree::spec_in_tree(parts)?;
+    let spec = tree::spec_in_tree(parts, attempt)?;
     let merging = Merging { onto: &tip, kept_under: &reference, message: &message, spec: &spec };
     let outcome = parts.repository.merge_onto(&checkpoint, merging).await.map_err(|e| e.to_string())?;
     tree::keep_spec(parts, attempt).await?;

@@ -49,6 +49,17 @@ const SEEDS: &[(Scheme, &str)] = &[
         "# c\r\ntasks:\r\n  - title: a b\r\n      c\r\n    criteria: [x, 'y: z']\r\n  - {title: d, id: 7}\r\n  - id: e\r\n    title: \"f\"\r\n\
          \u{20}   completed: no # g\r\n    deps: [7]\r\n  - title: h\n    status: 'Done'\n  - title: i\n    status: open\n    done:\n",
     ),
+    (
+        Scheme::Flight,
+        "# 2.3 Sorter\r\n- **Requires**: 1.1\r\n## 2.3.1. Towns\r\n**Status**: ✅ Complete (x)\r\n### 2.3.2 Trays\r\n- Status: Planned\r\n\
+         - **Verified**: false\r\n**Verification**:\r\n- command: `make a`\r\n- timeout: 2m\r\n---\r\n## 2.3.3 Words\r\nText.\r\n",
+    ),
+    (
+        Scheme::Backlog,
+        "---\r\nid: BACK-1.2\r\ntitle: >-\r\n  a\r\n  b\r\nstatus: \"To Do\" # x\r\nassignee: [@a, '@b']\r\nlabels: [ä]\r\ndependencies:\r\n  - back-9\r\n\
+         ---\r\n## Description\r\nx\r\n## Acceptance Criteria\r\n<!-- AC:BEGIN -->\r\n- [ ] #1 a\r\n  - [x] b\r\n<!-- AC:END -->\r\n\
+         ## Definition of Done\r\n- [ ] #1 c\r\n",
+    ),
 ];
 
 const TOKENS: &[&str] = &[
