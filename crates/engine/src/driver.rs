@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::journal::{Journal, JournalError};
-use crate::lane::Lane;
+use crate::lane::Lanes;
 use crate::notice::Notices;
 use crate::timer::Timer;
 use crate::{clock, fold};
@@ -50,7 +50,7 @@ pub struct Driver {
     journal: Journal,
     /// Where the run's state is kept, for those who look at it.
     kept: PathBuf,
-    lane: Lane,
+    lanes: Lanes,
     inbox: mpsc::UnboundedReceiver<Fact>,
     notices: Notices,
     /// Cancelled when the user forces the end.
@@ -65,19 +65,24 @@ impl Driver {
         run: Run,
         journal: Journal,
         kept: PathBuf,
-        lane: Lane,
+        lanes: Lanes,
         inbox: mpsc::UnboundedReceiver<Fact>,
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, kept, lane, inbox, notices, forced, tasks: JoinSet::new(), timer: None }
+        Self { run, journal, kept, lanes, inbox, notices, forced, tasks: JoinSet::new(), timer: None }
     }
 
     /// Drives the run to its end. Returns it as it is then, with how it ended.
     pub async fn drive(mut self, first: Vec<Effect>) -> (Run, Result<Outcome, DriveError>) {
         let result = self.turn(first).await;
-        if let Err(error) = &result {
-            self.give_up(error).await;
+        match &result {
+            Ok(_) => {
+                for left in self.lanes.close().await {
+                    self.notices.note(left);
+                }
+            }
+            Err(error) => self.give_up(error).await,
         }
         (self.run, result)
     }
@@ -90,7 +95,7 @@ impl Driver {
                 match effect {
                     Effect::Finish { outcome } => finished = Some(outcome),
                     Effect::Sleep { until } => self.timer = Some(Timer::new(until, clock::now(), Instant::now())),
-                    other => self.lane.carry_out(other, &self.run, &mut self.tasks),
+                    other => self.lanes.carry_out(other, &self.run, &mut self.tasks),
                 }
             }
             if let Some(outcome) = finished {
@@ -136,7 +141,7 @@ impl Driver {
 
     /// Ends what runs, without a further word to the journal.
     async fn give_up(&mut self, error: &DriveError) {
-        self.lane.end_all(matches!(error, DriveError::Forced));
+        self.lanes.end_all(matches!(error, DriveError::Forced));
         let drained = tokio::time::timeout(DRAIN, async { while self.tasks.join_next().await.is_some() {} }).await;
         if drained.is_err() {
             self.tasks.shutdown().await;

@@ -5,10 +5,12 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use ralphloop_core::outcome::Outcome;
-use ralphloop_core::run::{Activity, Phase, Run, StoryState};
+use ralphloop_core::policy;
+use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_engine::git::{FindingKind, Severity, attempt_ref};
 use ralphloop_engine::journal::JournalError;
 use ralphloop_engine::runs::{RunFolder, StateFolder};
+use ralphloop_engine::settings::{OnDirty, Settings};
 use ralphloop_engine::start::{self, Place, TakingUp};
 
 use super::launch::Prepared;
@@ -40,12 +42,12 @@ pub(super) enum Wish {
 pub(super) async fn decide(
     wish: Wish,
     asks: bool,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
     place: &Place,
 ) -> Result<Option<TakingUp>, CliError> {
     let state = StateFolder::of(&place.repository.places().common_dir);
     let (folder, run) = match wish {
-        Wish::Fresh => return Ok(clean_tree(asks, place).await?.then_some(TakingUp::Never)),
+        Wish::Fresh => return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
         Wish::Run(folder) => {
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
             (folder, run)
@@ -54,7 +56,9 @@ pub(super) async fn decide(
             let unfinished = start::unfinished_run(&state, &prepared.work);
             match unfinished.map_err(|error| spec::not_started(&error, &prepared.work))? {
                 Some(found) => found,
-                None => return Ok(clean_tree(asks, place).await?.then_some(TakingUp::Unfinished)),
+                None => {
+                    return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Unfinished));
+                }
             }
         }
     };
@@ -79,8 +83,8 @@ pub(super) async fn decide(
             's' => output::talk(&summary::text(&run)),
             'n' => return Ok(Some(TakingUp::Never)),
             // Whether changes are an interrupted attempt's cannot be told, so that all of them are kept and put back.
-            'r' if facts.under_way.is_some() => return Ok(Some(TakingUp::Run(folder))),
-            'r' => return Ok(clean_tree(asks, place).await?.then_some(TakingUp::Run(folder))),
+            'r' if !facts.under_way.is_empty() => return Ok(Some(TakingUp::Run(folder))),
+            'r' => return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Run(folder))),
             _ => return Ok(None),
         }
     }
@@ -115,8 +119,8 @@ pub(super) fn can_ask(view: ViewArguments) -> bool {
 struct Facts {
     heading: String,
     stories: String,
-    /// The attempt under way, what it was doing, and where what it left will be kept.
-    under_way: Option<String>,
+    /// The attempts under way, what they were doing, and where what they left will be kept.
+    under_way: Vec<String>,
     left: Vec<PathBuf>,
     nothing_left: bool,
 }
@@ -128,10 +132,10 @@ impl Facts {
             Activity::Ended(outcome) => outcome_text(outcome),
             _ => "it was cut off, and its process is gone".to_owned(),
         };
-        let left = |state: &StoryState| matches!(state, StoryState::Pending | StoryState::Running);
+        let is_open = |state: &StoryState| matches!(state, StoryState::Pending | StoryState::Running);
         let stories = |wanted: &dyn Fn(&StoryState) -> bool| run.records().filter(|(_, r)| wanted(&r.state)).count();
-        let (passed, open) = (stories(&StoryState::passed), stories(&left));
-        let under_way = run.attempt().map(|attempt| {
+        let (passed, open) = (stories(&StoryState::passed), stories(&is_open));
+        let say = |attempt: &Attempt| {
             let doing = match attempt.phase {
                 Phase::Checking(_) => "its checks were cut short".to_owned(),
                 _ => phase_words(attempt, run),
@@ -141,19 +145,21 @@ impl Facts {
                 "{} was under way ({doing}): what it left in the tree is kept at {kept} and put back, then its story is tried again",
                 one_line(&attempt.id.to_string())
             )
-        });
+        };
+        let under_way: Vec<String> = run.attempts().map(say).collect();
+        let mut left = Vec::new();
+        for attempt in run.attempts() {
+            left.extend(changed(&folder.checkpoint_name(&attempt.id), place).await);
+        }
         Self {
             heading: format!("run {} of {} ({}): {}", run.id(), run.plan().work, state.as_str(), how),
             stories: format!(
                 "{passed} of {} passed, {open} left to do",
                 count(run.records().count(), "story", "stories")
             ),
-            left: match run.attempt() {
-                Some(attempt) => changed(&folder.checkpoint_name(&attempt.id), place).await,
-                None => Vec::new(),
-            },
-            nothing_left: open == 0 && under_way.is_none(),
+            nothing_left: open == 0 && under_way.is_empty(),
             under_way,
+            left,
         }
     }
 
@@ -164,7 +170,7 @@ impl Facts {
                 "  nothing is left to do in it: going on gives stories that failed or are blocked another chance\n",
             );
         }
-        if let Some(under_way) = &self.under_way {
+        for under_way in &self.under_way {
             text.push_str(&format!("  {under_way}\n"));
         }
         if !self.left.is_empty() {
@@ -174,7 +180,7 @@ impl Facts {
     }
 
     fn in_one_line(&self) -> String {
-        let under_way = self.under_way.as_ref().map_or_else(String::new, |text| format!("; {text}"));
+        let under_way: String = self.under_way.iter().map(|text| format!("; {text}")).collect();
         format!("{}; {}{under_way}", one_line(&self.heading), self.stories)
     }
 }
@@ -196,8 +202,8 @@ fn named(paths: &[PathBuf]) -> String {
 
 /// Asks what becomes of uncommitted changes of the user, if there are any; whether the tree is ready now. Without anybody
 /// to ask, the start says what is wrong.
-async fn clean_tree(asks: bool, place: &Place) -> Result<bool, CliError> {
-    if !asks {
+async fn clean_tree(asks: bool, settings: &mut Settings, place: &Place) -> Result<bool, CliError> {
+    if !asks || settings.on_dirty == OnDirty::Worktree || settings.place == policy::Place::Worktrees {
         return Ok(true);
     }
     loop {
@@ -213,11 +219,16 @@ async fn clean_tree(asks: bool, place: &Place) -> Result<bool, CliError> {
         let answers = [
             ('a', "look again: they are committed or set aside now"),
             ('c', "commit them to the current branch, as they are"),
+            ('w', "leave them, and let the agent work in a worktree without them"),
             ('q', "quit, and leave everything as it is"),
         ];
         match ask("What becomes of them?", &answers)? {
             'a' => {}
             'c' => commit(place).await?,
+            'w' => {
+                settings.on_dirty = OnDirty::Worktree;
+                return Ok(true);
+            }
             _ => return Ok(false),
         }
     }
