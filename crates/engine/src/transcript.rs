@@ -37,7 +37,7 @@ const LEVEL: i32 = 1;
 /// After so many bytes nobody reads it any more …
 const FLOOD: u64 = 16 << 20;
 /// … and it is packed quickly rather than small.
-const FLOOD_LEVEL: i32 = -5;
+const FLOOD_LEVEL: i32 = -1;
 
 /// Where a record comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
