@@ -51,12 +51,11 @@ pub(crate) fn fold(journal: &Path, kept: &Path) -> Result<Folded, JournalError> 
     let mut place = known.as_ref().map_or_else(Place::default, |known| known.place.clone());
     let from = place.events;
     let mut events = journal::read_after(journal, &mut place)?.into_iter();
-    let mut run = match known {
-        Some(known) => known.run,
-        None => {
-            let first = events.next().ok_or_else(|| JournalError::Empty { path: journal.to_owned() })?;
-            Run::start(&first).map_err(|_| no_start())?.0
-        }
+    let mut run = if let Some(known) = known {
+        known.run
+    } else {
+        let first = events.next().ok_or_else(|| JournalError::Empty { path: journal.to_owned() })?;
+        Run::start(&first).map_err(|_| no_start())?.0
     };
     for event in events {
         drop(run.step(&event));
