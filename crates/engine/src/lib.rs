@@ -7,6 +7,7 @@ pub mod control;
 mod cut_off;
 pub mod doctor;
 pub mod driver;
+mod earlier;
 pub mod files;
 pub mod finish;
 pub mod fold;
