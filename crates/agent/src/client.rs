@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use crate::clients::{KNOWN, KnownClient, SignIn};
+pub use crate::clients::{KNOWN, KnownClient, Reports, SignIn, Source};
 
 /// How an agent's output reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

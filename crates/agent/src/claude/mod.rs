@@ -102,7 +102,12 @@ impl Claude {
 
     fn result(&mut self, event: &Event<'_>, sink: &mut Sink<'_>) {
         let failed_kind = event.subtype.as_str().is_some_and(|subtype| subtype.starts_with("error"));
-        let is_error = event.is_error.0.unwrap_or(false) || failed_kind;
+        // Qwen Code calls a request that failed a success, with the failure as its whole message.
+        let failed_request = event.result.as_str().is_some_and(|text| {
+            let text = text.trim();
+            text.starts_with("[API Error:") && text.ends_with(']')
+        });
+        let is_error = event.is_error.0.unwrap_or(false) || failed_kind || failed_request;
         let stated = event.error.object().and_then(|error| error.message.as_str());
         let text = match (event.result.as_str().or(stated), event.errors.0.as_slice()) {
             (Some(text), _) => text.to_owned(),

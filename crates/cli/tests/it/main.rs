@@ -17,6 +17,7 @@ mod openspec_change;
 mod printing;
 mod readme;
 mod real_claude;
+mod real_client;
 mod recovery;
 mod refusals;
 mod regressions_loop;
