@@ -91,7 +91,12 @@ fn node_client_settings(sign_in: &str) -> String {
 }
 
 fn run(scene: &Scene, client: &str, flags: &[&str]) -> Outcome {
-    scene.run(&[&["run", "prd.json", "--headless", "--agent", client], flags].concat())
+    scene.run(&[&["run", "prd.json", "--headless", "--agent", agent(client)], flags].concat())
+}
+
+/// Gemini CLI without a model asks one which to take, and waits long for an answer that it can read.
+fn agent(client: &str) -> &str {
+    if client == "gemini" { "gemini:gemini-2.5-flash" } else { client }
 }
 
 fn honest() -> StoryScript {
@@ -150,7 +155,7 @@ fn is_stopped(client: &str) {
         .run("touch ../tmp/busy; (trap '' TERM HUP; sleep 300 & wait) & sleep 300")
         .say(COMPLETE);
     let (scene, api) = world(client, ModelScript::new().story(busy));
-    let running = scene.start(&["run", "prd.json", "--headless", "--agent", client]);
+    let running = scene.start(&["run", "prd.json", "--headless", "--agent", agent(client)]);
     assert!(api.wait_for_requests(2, PATIENCE), "{client} sent no second request");
     scene.wait_for_file(&scene.outside("tmp/busy"));
     scene.run(&["stop", "--now"]).exits(0);
