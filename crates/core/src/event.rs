@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{AgentReport, CheckResult, TreeReport};
+use crate::evidence::{AgentReport, CheckResult, Merge, TreeReport, Usage};
 use crate::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -38,6 +38,8 @@ pub enum CheckStage {
     Baseline,
     /// On what that call of the agent left.
     Call(CallNumber),
+    /// On the attempt's so-manieth merge with what has landed meanwhile, counted from 1.
+    Merged(u32),
 }
 
 /// Who asked the run to stop.
@@ -82,6 +84,17 @@ pub enum PlanChange {
     },
 }
 
+/// A call of an agent that was cut off together with the process that watched it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutOff {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Which call.
+    pub call: CallNumber,
+    /// What it had used, as far as what it said until then tells.
+    pub usage: Usage,
+}
+
 /// The kinds of facts. A fact about an attempt carries its id; one of an attempt that is over changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -111,6 +124,9 @@ pub enum Fact {
         spec: PlanChange,
         /// The agent and its model, as they are shown.
         agent: String,
+        /// Calls of agents whose end nobody lived to note.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cut_off: Vec<CutOff>,
     },
     /// The spec was looked at between stories.
     PlanChecked {
@@ -184,6 +200,41 @@ pub enum Fact {
         call: CallNumber,
         /// What was found.
         report: TreeReport,
+    },
+    /// There is no working tree for the attempt.
+    LaneFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The attempt's work was brought onto where the branch stands now.
+    Merged {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What came of it.
+        merge: Merge,
+    },
+    /// The attempt's work could not be brought onto the branch for a reason that is not the story's.
+    MergeFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The branch or the user's checkout was moved by somebody else while the attempt ran. Nothing lands on top of that.
+    Trespassed {
+        /// The attempt that was looked at when it was found.
+        attempt: AttemptId,
+        /// What moved, and the commands that keep or drop it.
+        why: String,
+    },
+    /// The branch cannot move, since the user's checkout holds changes that it would overwrite.
+    LandingBlocked {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which files.
+        why: String,
     },
     /// The repository is no longer what it was: nothing may be touched.
     RepositoryBroken {
@@ -278,6 +329,11 @@ impl Fact {
             | Self::AgentStarted { attempt, .. }
             | Self::AgentEnded { attempt, .. }
             | Self::TreeInspected { attempt, .. }
+            | Self::LaneFailed { attempt, .. }
+            | Self::Merged { attempt, .. }
+            | Self::MergeFailed { attempt, .. }
+            | Self::Trespassed { attempt, .. }
+            | Self::LandingBlocked { attempt, .. }
             | Self::RepositoryBroken { attempt, .. }
             | Self::Landed { attempt, .. }
             | Self::LandingRefused { attempt, .. }

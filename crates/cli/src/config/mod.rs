@@ -21,7 +21,7 @@ pub(crate) use origin::{Config, Origin};
 pub(crate) use own_agents::OwnAgent;
 #[cfg(test)]
 pub(crate) use value::Form;
-pub(crate) use value::{OnExhausted, Value};
+pub(crate) use value::{Dirty, OnExhausted, Value};
 
 use value::Raw;
 

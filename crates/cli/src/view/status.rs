@@ -84,6 +84,8 @@ pub(crate) struct Status {
     pub(crate) total: usize,
     /// How many times an agent was started.
     pub(crate) iterations: u32,
+    /// Calls of agents that were cut off with the process that watched them, and are in no sum below.
+    pub(crate) uncounted_calls: u32,
     /// What the agents cost in all, as far as their clients say so.
     pub(crate) cost_usd: Option<f64>,
     /// Tokens that they read, cached ones included.
@@ -168,6 +170,7 @@ impl Status {
             passed: stories.iter().filter(|s| s.state == StoryWord::Passed).count(),
             total: stories.len(),
             iterations: run.calls(),
+            uncounted_calls: run.uncounted_calls(),
             cost_usd: usage.cost.map(ralphloop_core::units::Usd::dollars),
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
@@ -190,7 +193,8 @@ impl Status {
         if let Some(at) = &self.resume_at {
             text.push_str(&format!("  goes on at {at}\n"));
         }
-        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.2}"));
+        let without = super::without_uncounted(self.uncounted_calls);
+        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.2}{without}"));
         let pid = self.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         text.push_str(&format!(
             "  branch {}, agent {}, {} of {} passed, {}, {cost}{pid}\n\n",
@@ -260,8 +264,10 @@ pub(crate) fn reason(run: &Run, state: RunState) -> Option<String> {
             Some("its process is gone; `ralphloop resume` goes on with it".to_owned())
         }
         Activity::Waiting(wait) => Some(wait.reason.clone()),
-        Activity::Attempt(attempt) => Some(phase_text(attempt, run)),
-        _ => None,
+        _ => {
+            let each: Vec<String> = run.attempts().map(|attempt| phase_text(attempt, run)).collect();
+            (!each.is_empty()).then(|| each.join("; "))
+        }
     }
 }
 
@@ -280,7 +286,7 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
     match &attempt.phase {
         Phase::Beginning => "begins".to_owned(),
         Phase::Baseline { queue } => {
-            let check = queue.front().map(|c| run.label(*c)).unwrap_or_default();
+            let check = queue.front().map(|c| run.label(&attempt.id, *c)).unwrap_or_default();
             format!("checking the base with `{check}`")
         }
         Phase::Checkpointing => "taking the checkpoint".to_owned(),
@@ -288,7 +294,9 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
         Phase::Agent { call } => format!("the agent works (repair {})", call.0),
         Phase::Inspecting { .. } => "looking at the tree".to_owned(),
         Phase::Checking(_) => "checking".to_owned(),
-        Phase::Landing { .. } => "committing".to_owned(),
+        Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
+        Phase::Merging(_) => "merging with what has landed meanwhile".to_owned(),
+        Phase::Landing(_) => "committing".to_owned(),
         Phase::Reverting { .. } => "putting the tree back".to_owned(),
     }
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::Ground;
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
@@ -9,7 +11,7 @@ use crate::ids::{CommitId, StoryId};
 use crate::verdict::Tell;
 
 /// How far a story is in this run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoryState {
     /// Not begun, or to be tried again.
     Pending,
@@ -40,7 +42,7 @@ impl StoryState {
 }
 
 /// What a run knows of a story.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoryRecord {
     /// How far it is.
     pub state: StoryState,
@@ -66,6 +68,8 @@ pub struct StoryRecord {
     pub(super) taken_out: bool,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
+    /// Attempts that could not be merged with what landed meanwhile.
+    pub(super) conflicts: u32,
     pub(super) tell: Tell,
     pub(super) streak: Option<(Fingerprint, u32)>,
 }
@@ -85,6 +89,7 @@ impl StoryRecord {
             waits_for: None,
             taken_out: false,
             failure: None,
+            conflicts: 0,
             tell: Tell::Nothing,
             streak: None,
         }
@@ -95,6 +100,7 @@ impl StoryRecord {
         self.state = StoryState::Pending;
         self.waits_for = None;
         self.charged = 0;
+        self.conflicts = 0;
         self.streak = None;
     }
 

@@ -254,7 +254,8 @@ impl Session {
     }
 
     fn step(&mut self, event: &Event) -> Result<Vec<Effect>, Breach> {
-        let under_way = self.run.as_ref().and_then(Run::attempt).map(|a| (a.id.clone(), self.charged(&a.id)));
+        let under_way =
+            self.run.as_ref().and_then(|run| run.attempts().next()).map(|a| (a.id.clone(), self.charged(&a.id)));
         let effects = if let Some(run) = &mut self.run {
             run.step(event)
         } else {
@@ -328,11 +329,12 @@ impl Session {
         let faults = &scenario.faults;
         let fact = match effect {
             Effect::CheckPlan => world.check_plan(&known)?,
-            Effect::Begin { attempt } => Fact::AttemptStarted { attempt },
+            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt },
             Effect::Checkpoint { attempt } => world.checkpoint(rng, faults, attempt)?,
-            Effect::Inspect { attempt, call } => world.inspect(rng, faults, attempt, call)?,
+            Effect::Inspect { attempt, call, .. } => world.inspect(rng, faults, attempt, call)?,
             Effect::Land { attempt, ground } => world.land(rng, faults, attempt, ground)?,
             Effect::Revert { attempt, .. } => world.revert(rng, faults, attempt)?,
+            Effect::Merge { .. } => return Err("a merge is asked for in the user's checkout".to_owned()),
             Effect::Settle { attempt } => world.settle(attempt)?,
             Effect::Finish { outcome } => Fact::RunEnded { outcome },
             Effect::RunCheck { attempt, stage, check, fresh } => {
@@ -430,6 +432,7 @@ impl Session {
             landed: self.world.landed(),
             spec: self.world.read_spec(run.plan()),
             agent: "scripted".to_owned(),
+            cut_off: Vec::new(),
         };
         self.run = Some(run);
         self.awaited = None;
@@ -447,11 +450,21 @@ impl Session {
         Ok(())
     }
 
+    /// The journal makes the same state, also where it goes on from a state that was kept in the middle of it.
     fn same_on_replay(&self) -> Result<(), Breach> {
-        match Run::replay(&self.journal) {
-            Ok(run) if run == *self.run() => Ok(()),
-            _ => Err("the replay of the journal is another state".to_owned()),
+        // Anywhere, without a part in what happens.
+        let middle = usize::try_from(self.elapsed).unwrap_or_default() % self.journal.len();
+        let (before, after) = self.journal.split_at(middle.max(1));
+        let begun = Run::replay(before).map_err(|_| "the journal is none".to_owned())?;
+        let kept = serde_json::to_vec(&begun).and_then(|kept| serde_json::from_slice::<Run>(&kept));
+        let mut run = kept.map_err(|error| format!("a state cannot be kept: {error}: {begun:?}"))?;
+        if run != begun {
+            return Err("a kept state is another one when it is read again".to_owned());
         }
+        for event in after {
+            drop(run.step(event));
+        }
+        if run == *self.run() { Ok(()) } else { Err("the replay of the journal is another state".to_owned()) }
     }
 }
 

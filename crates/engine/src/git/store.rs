@@ -79,7 +79,8 @@ impl Store {
         self.prepare()?;
         let path = self.root.join("clock");
         let tick = || -> io::Result<i64> {
-            let mut file = private().write(true).create(true).truncate(true).open(&path)?;
+            // Written over in place: a file that is cut off and written anew costs the disk a round.
+            let mut file = private().write(true).create(true).truncate(false).open(&path)?;
             file.write_all(b".")?;
             Ok(super::walk::lstat_numbers(&rustix::fs::fstat(&file)?).mtime)
         };
@@ -156,6 +157,12 @@ impl Store {
     /// No checkpoint is kept.
     pub(super) fn is_idle(&self) -> bool {
         self.slugs().is_empty()
+    }
+
+    /// No checkpoint of another working tree of the repository is kept.
+    pub(super) fn others_are_idle(&self) -> bool {
+        let beside = self.root.parent().map(fs::read_dir).into_iter().flatten().flatten().filter_map(Result::ok);
+        beside.map(|folder| Self { root: folder.path() }).all(|other| other.is_idle())
     }
 
     fn pack_path(&self, pack: u32) -> PathBuf {

@@ -14,10 +14,11 @@ use ralphloop_core::run::Run;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
+use super::recorder::Recorder;
 use crate::clock;
 use crate::process::{Call, Environment, Exit, Limits, Ownership, Running, SpawnError, StopLevel, Stream};
 use crate::settings::Settings;
-use crate::transcript::{self, Writer};
+use crate::transcript;
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -56,21 +57,23 @@ pub(super) async fn run(
     let began = Instant::now();
     let report = match prompt {
         Err(message) => gone(AgentEnd::CannotStart { message }),
-        Ok(prompt) if !fits(&prompt, parts.settings.agent.invocation().prompt) => gone(AgentEnd::PromptTooLong {
-            message: format!("a prompt of {} bytes does not fit into an argument of a program", prompt.len()),
-        }),
+        Ok(prompt) if !fits(&prompt, parts.shared.settings.agent.invocation().prompt) => {
+            gone(AgentEnd::PromptTooLong {
+                message: format!("a prompt of {} bytes does not fit into an argument of a program", prompt.len()),
+            })
+        }
         Ok(prompt) => match start(parts, &prompt, time, cancel).await {
             Err(error) => gone(AgentEnd::CannotStart { message: error.to_string() }),
             Ok(running) => {
                 // Only for the case that this process and the agent's supervisor are killed at once.
-                drop(parts.folder.note_child(&running.record()));
-                parts.say(Fact::AgentStarted { attempt: attempt.clone(), call });
+                drop(parts.shared.folder.note_child(&running.record()));
+                parts.shared.say(Fact::AgentStarted { attempt: attempt.clone(), call });
                 watch(parts, &attempt, call, &prompt, running, began).await
             }
         },
     };
     let report = Box::new(AgentReport { took: began.elapsed(), ..redacted(parts, report) });
-    parts.say(Fact::AgentEnded { attempt, call, report });
+    parts.shared.say(Fact::AgentEnded { attempt, call, report });
 }
 
 /// Whether the agent can be given so long a prompt.
@@ -79,11 +82,12 @@ fn fits(prompt: &str, delivery: PromptDelivery) -> bool {
 }
 
 async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: CancellationToken) -> Result<Running, SpawnError> {
-    let invocation = parts.settings.agent.invocation();
-    let times = parts.settings.times;
+    let invocation = parts.shared.settings.agent.invocation();
+    let times = parts.shared.settings.times;
     let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
     let unset = invocation.env_default.iter().filter(|(name, _)| std::env::var_os(name).is_none());
     let environment = unset.fold(environment, |env, (name, value)| env.set(*name, *value));
+    let environment = parts.environment.iter().fold(environment, |env, (name, value)| env.set(name, value));
     let call = Call::new(&invocation.program, &parts.work.project).args(&invocation.arguments);
     let call = match invocation.prompt {
         PromptDelivery::Stdin => call.stdin_bytes(prompt.as_bytes()),
@@ -100,7 +104,7 @@ async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: Cancellation
         })
         .ownership(Ownership::Supervised)
         .cancel(cancel);
-    parts.spawner.start(call).await
+    parts.shared.spawner.start(call).await
 }
 
 /// Why we ended the agent ourselves, if we did.
@@ -117,10 +121,9 @@ async fn watch(
     mut running: Running,
     began: Instant,
 ) -> AgentReport {
-    let redact: transcript::Redact<'_> = &|bytes| parts.redactor.redact(bytes);
     let mut ours = None;
-    let mut transcript = open_transcript(parts, attempt, call, redact, &mut ours);
-    let mut decoder = Decoder::new(parts.settings.agent.format, prompt, LOOP_AFTER);
+    let mut transcript = begin_transcript(parts, attempt, call, &mut ours);
+    let mut decoder = Decoder::new(parts.shared.settings.agent.format, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     let mut hurried = false;
     let mut unflushed = false;
@@ -130,28 +133,29 @@ async fn watch(
     loop {
         let chunk = tokio::select! {
             chunk = running.next() => chunk,
-            () = parts.hurry.cancelled(), if !hurried => {
+            () = parts.shared.hurry.cancelled(), if !hurried => {
                 hurried = true;
                 running.stop(StopLevel::Now);
                 continue;
             }
             () = tokio::time::sleep(FLUSH_AFTER), if unflushed => {
                 unflushed = false;
-                // What a quiet agent said last is to be seen; a failure shows with the next write.
-                drop(transcript.as_mut().map(|writer| writer.flush(clock::now())));
+                // What a quiet agent said last is to be seen.
+                if let Some(transcript) = &transcript {
+                    transcript.flush().await;
+                }
                 continue;
             }
         };
         unflushed = true;
         let Some(chunk) = chunk else { break };
-        if let Some(writer) = &mut transcript
-            && let Err(error) = writer.write(stream_of(chunk.stream), &chunk.bytes, clock::now())
+        decoder.push(agent_stream_of(chunk.stream), &chunk.bytes, &mut events);
+        if let Some(recorder) = &transcript
+            && recorder.write(stream_of(chunk.stream), chunk.bytes).await.is_err()
         {
-            ours = Some(OurReason::Transcript { message: error.to_string() });
-            transcript = None;
+            end_transcript(transcript.take(), &mut ours).await;
             running.stop(StopLevel::Gentle);
         }
-        decoder.push(agent_stream_of(chunk.stream), &chunk.bytes, &mut events);
         for event in events.drain(..) {
             match &event {
                 AgentEvent::Ended { .. } => running.saw_final_event(),
@@ -161,7 +165,7 @@ async fn watch(
                 }
                 _ => {}
             }
-            parts.talk(attempt, call, event);
+            parts.shared.talk(attempt, call, event);
         }
     }
     let ending = running.wait().await;
@@ -170,25 +174,21 @@ async fn watch(
         Ok(ending) => process_end(ending.exit),
         Err(error) => return gone(AgentEnd::Internal { message: error.to_string() }),
     };
-    let clock = Clock { now: clock::now(), zone: parts.zone.clone() };
-    let grammar = &parts.settings.grammar;
+    let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
+    let grammar = &parts.shared.settings.grammar;
     let ending = Ending {
         process,
         story: &attempt.story,
         grammar,
         clock: &clock,
         took: began.elapsed(),
-        sign_in: parts.settings.agent.sign_in(),
+        sign_in: parts.shared.settings.agent.sign_in(),
     };
     let mut report = decoder.finish(ending, &mut events);
     for event in events {
-        parts.talk(attempt, call, event);
+        parts.shared.talk(attempt, call, event);
     }
-    if let Some(writer) = transcript
-        && let Err(error) = writer.finish(clock::now())
-    {
-        ours.get_or_insert(OurReason::Transcript { message: error.to_string() });
-    }
+    end_transcript(transcript, &mut ours).await;
     match ours {
         Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
         Some(OurReason::Transcript { message }) => report.end = AgentEnd::Internal { message },
@@ -197,16 +197,23 @@ async fn watch(
     report
 }
 
-fn open_transcript<'r>(
+async fn end_transcript(transcript: Option<Recorder>, ours: &mut Option<OurReason>) {
+    if let Some(recorder) = transcript
+        && let Err(error) = recorder.finish().await
+    {
+        ours.get_or_insert(OurReason::Transcript { message: error.to_string() });
+    }
+}
+
+fn begin_transcript(
     parts: &Parts,
     attempt: &AttemptId,
     call: CallNumber,
-    redact: transcript::Redact<'r>,
     ours: &mut Option<OurReason>,
-) -> Option<Writer<'r>> {
-    let path = transcript::path_of(parts.folder.path(), attempt, call);
-    match Writer::create(path, redact, transcript::DEFAULT_MAX_BYTES) {
-        Ok(writer) => Some(writer),
+) -> Option<Recorder> {
+    let path = transcript::path_of(parts.shared.folder.path(), attempt, call);
+    match Recorder::begin(path, parts.shared.redactor.clone()) {
+        Ok(recorder) => Some(recorder),
         Err(error) => {
             *ours = Some(OurReason::Transcript { message: error.to_string() });
             None
@@ -228,7 +235,7 @@ fn gone(end: AgentEnd) -> AgentReport {
 
 /// No secret that the agent repeats gets into the journal.
 fn redacted(parts: &Parts, report: AgentReport) -> AgentReport {
-    let text = |t: &str| parts.redact_text(t);
+    let text = |t: &str| parts.shared.redact_text(t);
     let claim = match &report.claim {
         Claim::Complete => Claim::Complete,
         Claim::Failed { reason } => Claim::Failed { reason: text(reason) },
