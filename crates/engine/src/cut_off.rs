@@ -44,6 +44,7 @@ fn usage_of(folder: &RunFolder, attempt: &AttemptId, call: CallNumber, settings:
         grammar: &settings.grammar,
         clock: &clock,
         took: std::time::Duration::ZERO,
+        sign_in: settings.agent.sign_in(),
     };
     decoder.finish(ending, &mut events).usage
 }

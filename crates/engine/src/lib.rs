@@ -1,6 +1,7 @@
 //! The effects of ralphloop: processes, git, gates, the journal and the decision loop. Nothing else in the project
 //! touches the world.
 mod aftermath;
+pub mod agents;
 pub mod clean;
 pub mod clock;
 pub mod control;

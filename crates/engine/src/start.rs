@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use ralphloop_agent::client::Agent;
+use ralphloop_agent::client::{Agent, Format};
 use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
@@ -576,6 +576,11 @@ fn agent_name(settings: &Settings) -> String {
         Some(model) => format!("{}:{model}", settings.agent.name),
         None => settings.agent.name.clone(),
     }
+}
+
+/// Whether the program of a command line is there.
+pub fn is_there(command: &str) -> bool {
+    Agent::command(command, Format::Text).is_ok_and(|agent| check_agent(&agent).is_ok())
 }
 
 /// Whether the agent's program is there; that it also runs is only known when it runs.
