@@ -5,6 +5,7 @@ pub mod clean;
 pub mod clock;
 pub mod control;
 pub mod doctor;
+pub mod draft;
 pub mod driver;
 pub mod files;
 pub mod gates;

@@ -23,6 +23,7 @@ mod regressions_tree;
 mod shell;
 mod stopping;
 mod stopping_elsewhere;
+mod tools;
 mod verbs;
 mod verdicts;
 mod waiting;

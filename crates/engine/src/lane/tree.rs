@@ -13,11 +13,12 @@ use ralphloop_core::policy::Place;
 use ralphloop_spec::Reconciled;
 use tokio_util::sync::CancellationToken;
 
-use super::{Parts, SpecFile};
 use super::message::{Message, trailer_id};
+use super::{Parts, SpecFile};
 use crate::files::{self, Access, FileError};
 use crate::git::{
-    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
+    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport,
+    Standing,
 };
 use crate::runs::RunFolder;
 use crate::work::{self, WorkRef};
@@ -149,11 +150,8 @@ pub(super) async fn look(parts: &Parts, attempt: &AttemptId, resolves: &[String]
     let reconciled = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
     notes.extend(reconciled.notes);
     let spec = parts.spec_in_tree();
-    let (unresolved, strayed) = if resolves.is_empty() {
-        (Vec::new(), Vec::new())
-    } else {
-        resolution(parts, attempt, resolves).await?
-    };
+    let (unresolved, strayed) =
+        if resolves.is_empty() { (Vec::new(), Vec::new()) } else { resolution(parts, attempt, resolves).await? };
     let changed = inspection.changes.iter().filter(|c| is_work(c, spec.as_deref())).count();
     Ok(TreeReport {
         tree: inspection.tree,
@@ -323,7 +321,9 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
     drop(turn);
     match advanced {
         Ok(()) => {}
-        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => return Err(Refusal::Blocked { why: error.to_string() }),
+        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => {
+            return Err(Refusal::Blocked { why: error.to_string() });
+        }
         Err(error @ AdvanceError::Moved { .. }) => {
             let moved = shared.target.trespass(&shared.home).await.ok().flatten();
             return Err(Refusal::Trespassed { why: moved.unwrap_or_else(|| error.to_string()) });
