@@ -108,13 +108,16 @@ fn told(validation: &Validation, opened: &Opened, known: &[Diagnostic]) -> Vec<D
     let diagnostic = |finding: &openspec_cli::Finding| {
         // A path is a file of the change, or an element inside of it (`identity/spec.md`, `requirements[0].text`).
         let file = files.iter().find(|file| !finding.path.is_empty() && file.ends_with(&finding.path));
-        let place =
-            if file.is_none() && !finding.path.is_empty() { format!("{}: ", finding.path) } else { String::new() };
+        let line = finding.line.filter(|_| file.is_some());
+        let place = match line {
+            None if !finding.path.is_empty() => format!("{}: ", finding.path),
+            _ => String::new(),
+        };
         Diagnostic {
             code: Finding::Code(Code::OpenspecValidate),
             severity: if finding.level == Level::Error { Severity::Error } else { Severity::Warning },
             file: file.map_or_else(|| opened.files.main.path.clone(), |file| (*file).to_owned()),
-            line: finding.line.filter(|_| file.is_some()),
+            line,
             column: None,
             message: format!("openspec: {place}{}", finding.message),
             help: String::new(),

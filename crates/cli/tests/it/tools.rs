@@ -67,6 +67,24 @@ fn a_ring_of_dependencies_is_spelled_out_and_a_huge_story_is_called_too_large() 
 }
 
 #[test]
+fn what_openspec_finds_in_a_change_is_shown_beside_our_own_findings() {
+    let scene = scene();
+    scene.write("openspec/changes/lamp/tasks.md", "## 1. Lamp\n- [ ] 1.1 Bulb\n");
+    scene.write("openspec/changes/lamp/proposal.md", "# Lamp\n");
+    scene.write("openspec/changes/lamp/specs/lamp/spec.md", "## ADDED Requirements\n### Requirement: A\nIt SHALL b.\n");
+    scene.program(
+        "openspec",
+        "#!/bin/sh\n[ \"$*\" = 'validate lamp --strict --json' ] || exit 9\n\
+         echo '{\"items\": [{\"id\": \"lamp\", \"valid\": false, \
+         \"issues\": [{\"level\": \"ERROR\", \"path\": \"lamp/spec.md\", \"message\": \"no scenario at all\"}]}]}'\nexit 1\n",
+    );
+    let told = scene.run(&["check", "openspec:lamp"]).exits(2);
+    assert!(told.stdout.contains("openspec: lamp/spec.md: no scenario at all"), "{told}");
+    let found = scene.run(&["check", "openspec:lamp", "--json"]).exits(2).json();
+    assert_eq!(found["errors"][0]["file"], "specs/lamp/spec.md");
+}
+
+#[test]
 fn work_is_converted_with_its_state_and_what_is_lost_is_said() {
     let scene = scene();
     scene.write(
