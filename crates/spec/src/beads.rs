@@ -121,6 +121,7 @@ fn record(file: &str, number: u32, line: &str) -> Result<Option<Record>, SpecErr
         group: None,
         tags: json::get(object, "labels").map(json::texts_of).unwrap_or_default(),
         refs: Vec::new(),
+        file: None,
         line: Some(number),
         tasks: Vec::new(),
         criteria: json::first_text(object, &["acceptance_criteria"]).into_iter().collect(),

@@ -107,6 +107,8 @@ impl Abilities {
             Scheme::OpenSpec | Scheme::SpecKit => headings(&[]),
             Scheme::Kiro => Ok(Self { ids: Ids::Box, says: &[Can::OptionalStories, Can::OptionalTasks] }),
             Scheme::GitHub => no_file("issues live on GitHub; `gh issue create` makes one"),
+            Scheme::Backlog => no_file("a backlog is a folder with a file a task; `backlog task create` makes one"),
+            Scheme::Flight => no_file("an area is a folder with a file a task group"),
             Scheme::Beads => no_file("issues live in its own database; `bd create` makes one"),
         }
     }

@@ -51,6 +51,8 @@ pub(super) struct StoryView<'a> {
     title: String,
     description: Cow<'a, str>,
     notes: &'a str,
+    /// The file that it stands in, where the work has several.
+    file: Option<&'a str>,
     tasks: Vec<TaskView<'a>>,
     criteria: Vec<&'a str>,
 }
@@ -158,6 +160,7 @@ impl<'a> StoryView<'a> {
             title: one_line(&story.title),
             description: if shorter { cut(description, STORY_SHORTER) } else { Cow::Borrowed(description) },
             notes: story.notes.trim(),
+            file: story.file.as_deref(),
             tasks: story.tasks.iter().map(|task| TaskView::new(story, task)).collect(),
             criteria: story.criteria.iter().map(|criterion| criterion.trim()).collect(),
         }

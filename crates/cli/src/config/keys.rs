@@ -242,6 +242,10 @@ settings! {
     "Commits" {
         /// The branch that commits go to.
         branch: Option<String> = None, Flag "NAME", "the plan's branch, else the current one";
+        /// Once every story is done, close the work as its format has it: archive the OpenSpec change, put finished tasks of
+        /// Backlog.md and plans aside, note the history of a Flight Rules PRD, close issues. What that changes in the tree is
+        /// a commit of its own.
+        finish: bool = false, Flag "BOOL";
     }
     "Notifications" {
         /// Who is told when the run ends, is paused, or waits for a provider's limit: an address for a web hook, of Slack or

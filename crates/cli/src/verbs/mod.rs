@@ -22,7 +22,9 @@ mod settings;
 mod shell;
 mod show;
 mod spec;
+mod take_up;
 mod talk;
+mod tracker;
 mod verify;
 
 use crate::arguments::Verb;

@@ -4,13 +4,15 @@ use ralphloop_core::event::Event;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
 use ralphloop_engine::driver::DriveError;
+use ralphloop_engine::finish;
 use ralphloop_engine::notice;
-use ralphloop_engine::start::{self, Ready, Request, Started, TakingUp};
+use ralphloop_engine::start::{self, Ready, Request, Started};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::launch::{Launch, Prepared};
-use super::{dry_run, repository, spec};
+use super::take_up::{self, Wish};
+use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -19,36 +21,53 @@ use crate::output;
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
-    let RunArguments { work, stories, dry_run, fresh, view, settings, .. } = arguments;
+    let RunArguments { work, stories, dry_run, resume, fresh, view, settings } = arguments;
     let prepared = Launch::new(work, stories, &settings, host).prepare(settings, host)?;
     if dry_run {
         return dry_run::dry_run(&prepared);
     }
-    go(prepared, if fresh { TakingUp::Never } else { TakingUp::Unfinished }, view)
+    let wish = match (resume, fresh) {
+        (_, true) => Wish::Fresh,
+        (true, false) => Wish::Resume,
+        (false, false) => Wish::Open,
+    };
+    go(prepared, wish, take_up::can_ask(view) && !resume, view)
 }
 
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = repository::find_run(arguments.run.as_deref(), host)?;
+    let asks = take_up::can_ask(arguments.view) && !arguments.yes;
+    let mut wish = Wish::Run(folder.clone());
+    if let Err(error) = folder.fold() {
+        if !take_up::instead_of_damaged(&folder, &error, asks)? {
+            return Ok(take_up::left_alone());
+        }
+        wish = Wish::Fresh;
+    }
     let launch = if let Some(launch) = Launch::of_run(&folder) {
         launch
     } else {
-        let (_, run) = folder.replay().map_err(|error| repository::damaged(&error))?;
+        let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
         output::warn("the flags that the run was started with are not known any more; the present settings hold");
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };
     let prepared = launch.prepare(arguments.settings, host)?;
-    go(prepared, TakingUp::Run(folder), arguments.view)
+    go(prepared, wish, asks, arguments.view)
 }
 
-/// Starts the run, prints what happens, and says how the program ends.
-pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -> Result<Exit, CliError> {
-    let Prepared { launch, work, settings } = prepared;
+/// Starts the run, prints what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
+pub(super) fn go(prepared: Prepared, wish: Wish, asks: bool, view: ViewArguments) -> Result<Exit, CliError> {
     repository::runtime()?.block_on(async {
-        let command_timeout = settings.times.command;
-        let place = start::open(&work.project, repository::spawner()?, command_timeout)
+        let command_timeout = prepared.settings.times.command;
+        let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
             .await
             .map_err(|error| CliError::environment(error.to_string()))?;
+        let Some(taking_up) = take_up::decide(wish, asks, &prepared, &place).await? else {
+            return Ok(take_up::left_alone());
+        };
+        let Prepared { launch, work, settings, finish } = prepared;
         let caution = settings.agent.caution();
+        let closing = finish.then(|| place.clone());
         let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };
         match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
             Started::NothingToDo { reason } => {
@@ -58,20 +77,28 @@ pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -
                 } else {
                     output::data(&said)?;
                 }
+                if let Some(place) = closing {
+                    tracker::finish(&place, &work, command_timeout).await?;
+                }
                 Ok(Exit::DONE)
             }
             Started::Ready(ready) => {
                 if let Some(caution) = caution {
                     output::warn(caution);
                 }
-                drive(*ready, view).await
+                let offer = finish::offer(&work).filter(|_| !finish);
+                let exit = drive(*ready, view, offer).await?;
+                if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
+                    tracker::finish(&place, &work, command_timeout).await?;
+                }
+                Ok(exit)
             }
         }
     })
 }
 
 /// Drives a run that is ready, with a view of it beside.
-async fn drive(mut ready: Ready, view: ViewArguments) -> Result<Exit, CliError> {
+async fn drive(mut ready: Ready, view: ViewArguments, offer: Option<&str>) -> Result<Exit, CliError> {
     for warning in &ready.warnings {
         output::warn(warning);
     }
@@ -95,11 +122,17 @@ async fn drive(mut ready: Ready, view: ViewArguments) -> Result<Exit, CliError> 
     if let Err(error) = tokio::join!(printing, noting).0 {
         output::warn(&format!("the view of the run broke: {error}"));
     }
-    finish(&run, result, view)
+    sum_up(&run, result, view, offer)
 }
 
-fn finish(run: &Run, result: Result<Outcome, DriveError>, view: ViewArguments) -> Result<Exit, CliError> {
-    let text = summary::text(run);
+/// Prints the summary; `offer` is what closing the work would do.
+fn sum_up(
+    run: &Run,
+    result: Result<Outcome, DriveError>,
+    view: ViewArguments,
+    offer: Option<&str>,
+) -> Result<Exit, CliError> {
+    let text = summary::text(run, offer);
     if view.json {
         output::talk(&text);
     } else if let Err(error) = output::data(&text)

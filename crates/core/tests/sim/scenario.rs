@@ -135,6 +135,7 @@ pub(crate) fn story(id: &str) -> Story {
         group: None,
         tags: Vec::new(),
         refs: Vec::new(),
+        file: None,
         line: None,
         tasks: Vec::new(),
         criteria: Vec::new(),

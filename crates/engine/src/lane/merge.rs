@@ -1,7 +1,5 @@
 //! Bringing a proven attempt onto where the branch stands now, in its own lane.
 
-use std::path::PathBuf;
-
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::Merge;
 use ralphloop_core::ids::AttemptId;
@@ -32,7 +30,7 @@ async fn try_to_merge(parts: &Parts, attempt: &AttemptId) -> Result<Result<Merge
     }
     let reference = git::attempt_ref(&shared.folder.id, attempt);
     let message = format!("attempt {attempt} of run {}: before it was merged", shared.folder.id);
-    let spec: Vec<PathBuf> = parts.spec_in_tree().into_iter().collect();
+    let spec = tree::spec_in_tree(parts)?;
     let merging = Merging { onto: &tip, kept_under: &reference, message: &message, spec: &spec };
     let outcome = parts.repository.merge_onto(&checkpoint, merging).await.map_err(|e| e.to_string())?;
     tree::keep_spec(parts, attempt).await?;

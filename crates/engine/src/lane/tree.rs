@@ -1,7 +1,7 @@
 //! The lane's tree: checkpoint, inspection, landing, going back; and the spec's file in it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use ralphloop_core::evidence::TreeReport;
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, StoryId, TreeId};
 use ralphloop_core::plan::{Plan, WorkState};
 use ralphloop_core::policy::Place;
-use ralphloop_spec::Reconciled;
 use tokio_util::sync::CancellationToken;
 
 use super::message::{Message, trailer_id};
 use super::{Parts, SpecFile};
-use crate::files::{self, Access, FileError};
+use crate::files::{self, FileError};
 use crate::git::{
     self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport,
     Standing,
 };
 use crate::runs::RunFolder;
+use crate::work::state::{Reconciled, WorkState as SpecState};
 use crate::work::{self, WorkRef};
 
 /// How long a commit may go on once the run is to stop.
@@ -30,9 +30,15 @@ const ROOM: u64 = 4 * 1024 * 1024;
 
 /// What became of the spec since it was read as `known`; `landed` are the stories that this run has ticked itself.
 pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<StoryId>) -> PlanChange {
-    let reading = work::load(work)
-        .map_err(|e| e.to_string())
-        .and_then(|files| ralphloop_spec::read(&files).map_err(|e| e.to_string()));
+    let reading = work::load(work).map_err(|e| e.to_string()).and_then(|files| {
+        let mut reading = ralphloop_spec::read(&files).map_err(|e| e.to_string())?;
+        // What only a commit tells was known before, and no file says otherwise.
+        let told = ralphloop_spec::told_by_commits(&files, &reading.plan);
+        let done = |id: &StoryId| known.story(id).is_some_and(|story| story.state == WorkState::Done);
+        let stories = reading.plan.stories.iter_mut();
+        stories.filter(|story| told.contains(&story.id) && done(&story.id)).for_each(|s| s.state = WorkState::Done);
+        Ok(reading)
+    });
     match reading {
         Ok(reading) if same_but_for_ticks(&reading.plan, known, landed) => PlanChange::Same,
         Ok(reading) => PlanChange::Changed { plan: Box::new(reading.plan) },
@@ -54,27 +60,14 @@ fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> b
     now == *known
 }
 
-fn read_spec(work: &WorkRef) -> Result<Option<Vec<u8>>, FileError> {
-    match std::fs::read(&work.main) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(FileError::new("read", &work.main, e)),
-    }
-}
-
-fn spec_before(folder: &RunFolder, attempt: &AttemptId) -> Result<Vec<u8>, FileError> {
-    let path = folder.spec_before(attempt);
-    std::fs::read(&path).map_err(|e| FileError::new("read", &path, e))
-}
-
-fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<Reconciled, FileError> {
-    let now = read_spec(&parts.work)?;
-    let before = match (parts.spec, &now) {
+fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<(SpecState, Reconciled), FileError> {
+    let before = match parts.spec {
+        SpecFile::Own => SpecState::kept(&parts.shared.folder.spec_before(attempt))?,
         // Whatever differs there is other lanes' doing, or a person's.
-        (SpecFile::Shared, Some(now)) => now.clone(),
-        _ => spec_before(&parts.shared.folder, attempt)?,
+        SpecFile::Shared => SpecState::now(&parts.work)?,
     };
-    Ok(ralphloop_spec::reconcile(parts.work.id.scheme, &before, now.as_deref(), &attempt.story, landed))
+    let reconciled = before.reconciled(&parts.work, &attempt.story, landed)?;
+    Ok((before, reconciled))
 }
 
 pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
@@ -94,15 +87,15 @@ async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String>
     Ok(checkpoint.map_err(|e| e.to_string())?.notes)
 }
 
-/// Keeps the spec's bytes as they are at the attempt's checkpoint.
+/// Keeps the spec's files as they are at the attempt's checkpoint.
 pub(super) async fn keep_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), String> {
-    let bytes = read_spec(&parts.work).map_err(|e| e.to_string())?.unwrap_or_default();
+    let state = SpecState::now(&parts.work).map_err(|e| e.to_string())?;
     let path = parts.shared.folder.spec_before(attempt);
     let kept = tokio::task::spawn_blocking(move || {
         if let Some(folder) = path.parent() {
             files::create_private_dir(folder)?;
         }
-        files::write_atomic(&path, &bytes, Access::Private)
+        state.keep(&path)
     });
     kept.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
 }
@@ -123,6 +116,12 @@ pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber,
         Err(why) => Fact::RepositoryBroken { attempt, why },
     };
     parts.shared.say(fact);
+}
+
+/// The spec's files relative to the top of the lane; those outside of it are left out.
+pub(super) fn spec_in_tree(parts: &Parts) -> Result<Vec<PathBuf>, String> {
+    let now = SpecState::now(&parts.work).map_err(|e| e.to_string())?;
+    Ok(now.below(&parts.repository.places().top).into_iter().map(|(path, _)| path).collect())
 }
 
 /// What somebody moved outside the worktrees meanwhile.
@@ -147,12 +146,15 @@ pub(super) async fn look(parts: &Parts, attempt: &AttemptId, resolves: &[String]
         Frame::Repairable(repairs) => repairs.iter().map(ToString::to_string).collect(),
         Frame::Broken { why } => return Err(why),
     };
-    let reconciled = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
+    let (_, reconciled) = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
+    let spec = reconciled.paths_below(&parts.repository.places().top);
     notes.extend(reconciled.notes);
-    let spec = parts.spec_in_tree();
-    let (unresolved, strayed) =
-        if resolves.is_empty() { (Vec::new(), Vec::new()) } else { resolution(parts, attempt, resolves).await? };
-    let changed = inspection.changes.iter().filter(|c| is_work(c, spec.as_deref())).count();
+    let (unresolved, strayed) = if resolves.is_empty() {
+        (Vec::new(), Vec::new())
+    } else {
+        resolution(parts, attempt, resolves, &spec).await?
+    };
+    let changed = inspection.changes.iter().filter(|c| is_work(c, &spec)).count();
     Ok(TreeReport {
         tree: inspection.tree,
         files_changed: u32::try_from(changed).unwrap_or(u32::MAX),
@@ -169,6 +171,7 @@ async fn resolution(
     parts: &Parts,
     attempt: &AttemptId,
     resolves: &[String],
+    spec: &[PathBuf],
 ) -> Result<(Vec<String>, Vec<String>), String> {
     let top = &parts.repository.places().top;
     let is_marked = |file: &&String| std::fs::read(top.join(file)).is_ok_and(|bytes| has_conflict_marks(&bytes));
@@ -177,10 +180,9 @@ async fn resolution(
         return Ok((unresolved, Vec::new()));
     };
     let changed = parts.repository.changed_since(merged.trim()).await.map_err(|e| e.to_string())?;
-    let spec = parts.spec_in_tree();
     let strayed = changed
         .into_iter()
-        .filter(|path| Some(path) != spec.as_ref())
+        .filter(|path| !spec.contains(path))
         .map(|path| path.display().to_string())
         .filter(|path| !resolves.contains(path))
         .collect();
@@ -282,12 +284,12 @@ async fn try_to_land(
     let Some(checkpoint) = found else {
         return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")));
     };
-    let Reconciled { bytes, notes, .. } = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
+    let (before, reconciled) = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
     let kept_under = git::attempt_ref(&shared.folder.id, attempt);
     let landing = Landing {
         message: message.text,
         kept_under: kept_under.clone(),
-        write_back: parts.spec_in_tree().map(|spec| (spec, bytes)).into_iter().collect(),
+        write_back: reconciled.write_back(&before, &parts.repository.places().top),
         hold_back: HoldBack::default(),
         allow_empty: true,
         stop,
@@ -305,7 +307,7 @@ async fn try_to_land(
         carry_over_results(parts, &proven).await;
     }
     forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;
-    Ok((landed.commit.clone(), notes.into_iter().chain(landing_notes(landed)).collect()))
+    Ok((landed.commit.clone(), reconciled.notes.into_iter().chain(landing_notes(landed)).collect()))
 }
 
 /// Moves the branch, and the user's checkout with it, to the commit that was made in the lane.
@@ -315,7 +317,7 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
     let turn = shared.git_turn.lock().await;
     let brought = shared.home.bring_submodules(&parts.repository, base, &landed.commit).await;
     let advanced = match brought {
-        Ok(()) => shared.target.advance(&shared.home, base, &landed.commit).await,
+        Ok(()) => shared.target.advance(&shared.home, &shared.folder, base, &landed.commit).await,
         Err(error) => Err(error),
     };
     drop(turn);
@@ -344,16 +346,14 @@ async fn carry_over_results(parts: &Parts, proven: &TreeId) {
         let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache that cannot be written only costs time.
         drop(cache.carry_over(proven, &landed));
+        drop(cache);
+        parts.tree_is(Some(landed));
     }
 }
 
 /// Marks the story in a spec that no commit holds. One that is marked already stays as it is.
 fn settle_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), FileError> {
-    let reconciled = reconcile(parts, attempt, true)?;
-    if read_spec(&parts.work)?.as_deref() == Some(reconciled.bytes.as_slice()) {
-        return Ok(());
-    }
-    files::write_atomic(&parts.work.main, &reconciled.bytes, Access::Usual)
+    reconcile(parts, attempt, true)?.1.write()
 }
 
 /// Drops what is no longer needed. What cannot be dropped is only in the way of disk space, and `clean` lists it.
@@ -382,16 +382,11 @@ async fn try_to_settle(parts: &Parts, attempt: &AttemptId) -> Result<(), String>
 
 pub(super) async fn revert(parts: &Parts, attempt: AttemptId, reason: &str) {
     let reason = parts.shared.redact_text(reason);
-    let fact = match put_back(&parts.repository, &parts.shared.folder, own_spec(parts), &attempt, &reason).await {
+    let fact = match put_back(&parts.repository, &parts.shared.folder, parts.spec, &attempt, &reason).await {
         Ok((kept, notes)) => Fact::Reverted { attempt, kept, notes },
         Err(why) => Fact::RevertFailed { attempt, why },
     };
     parts.shared.say(fact);
-}
-
-/// The work, if its spec is the lane's to put back.
-fn own_spec(parts: &Parts) -> Option<&WorkRef> {
-    (parts.spec == SpecFile::Own).then_some(&parts.work)
 }
 
 /// Keeps the attempt's work under a ref, tells which, and puts the tree and the spec back to its checkpoint; without one
@@ -399,7 +394,7 @@ fn own_spec(parts: &Parts) -> Option<&WorkRef> {
 pub(crate) async fn put_back(
     repository: &Repository,
     folder: &RunFolder,
-    work: Option<&WorkRef>,
+    spec: SpecFile,
     attempt: &AttemptId,
     reason: &str,
 ) -> Result<(Option<String>, Vec<String>), String> {
@@ -411,20 +406,12 @@ pub(crate) async fn put_back(
     let reference = git::attempt_ref(&folder.id, attempt);
     let kept = keep(repository, &checkpoint, &reference, &message).await?;
     let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
-    if let Some(work) = work {
-        put_spec_back(folder, work, attempt).map_err(|e| e.to_string())?;
+    if spec == SpecFile::Own {
+        // A spec behind a link that leads out of the working tree is in no checkpoint.
+        SpecState::kept(&folder.spec_before(attempt)).and_then(|before| before.restore()).map_err(|e| e.to_string())?;
     }
     forget(repository, folder, attempt, &checkpoint).await;
     Ok((kept, revert_notes(&report)))
-}
-
-/// A spec behind a link that leads out of the working tree is in no checkpoint.
-fn put_spec_back(folder: &RunFolder, work: &WorkRef, attempt: &AttemptId) -> Result<(), FileError> {
-    let before = spec_before(folder, attempt)?;
-    if before.is_empty() || read_spec(work)?.as_deref() == Some(before.as_slice()) {
-        return Ok(());
-    }
-    files::write_atomic(&work.main, &before, Access::Usual)
 }
 
 /// Keeps the attempt's work under a ref, if it did any. One that a revert before a crash has kept stays.
@@ -443,12 +430,12 @@ async fn keep(
     Ok(Some(reference.to_owned()))
 }
 
-/// Whether a changed path is work: the spec's own file is none, nor is what git ignores.
-fn is_work(change: &Change, spec: Option<&Path>) -> bool {
-    Some(change.path.as_path()) != spec && change.standing != Standing::Ignored
+/// Whether a changed path is work: the spec's own files are none, nor is what git ignores.
+fn is_work(change: &Change, spec: &[PathBuf]) -> bool {
+    !spec.contains(&change.path) && change.standing != Standing::Ignored
 }
 
-fn shown(paths: &[std::path::PathBuf]) -> String {
+fn shown(paths: &[PathBuf]) -> String {
     paths.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
