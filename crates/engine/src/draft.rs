@@ -66,9 +66,9 @@ fn words(end: &AgentEnd) -> String {
         | AgentEnd::NoCredit { message }
         | AgentEnd::ModelUnknown { message }
         | AgentEnd::CannotStart { message }
+        | AgentEnd::SignIn { message, remedy: None }
         | AgentEnd::Internal { message } => message.clone(),
         AgentEnd::SignIn { message, remedy: Some(remedy) } => format!("{message}; {remedy}"),
-        AgentEnd::SignIn { message, remedy: None } => message.clone(),
         AgentEnd::Crashed { message, .. } => format!("it crashed: {message}"),
         AgentEnd::Finished => "it says that it is done".to_owned(),
         AgentEnd::NoFinalMessage | AgentEnd::NoOutput => "it said nothing".to_owned(),

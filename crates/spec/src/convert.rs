@@ -126,6 +126,9 @@ pub fn convert(reading: &Reading, to: Scheme) -> Result<Converted, ConvertError>
     let abilities = Abilities::of(to)?;
     let unproven = |what: String| ConvertError::Unproven { to, what };
     let draft = draft::Draft::of(reading, abilities);
+    if draft.stories.is_empty() {
+        return Err(unproven("every story is skipped or optional, which this format has no way to say".to_owned()));
+    }
     let text = match to {
         Scheme::Prd => prd::text(&draft),
         Scheme::Yaml => yaml::text(&draft),

@@ -49,6 +49,16 @@ const SEEDS: &[(Scheme, &str)] = &[
         "# c\r\ntasks:\r\n  - title: a b\r\n      c\r\n    criteria: [x, 'y: z']\r\n  - {title: d, id: 7}\r\n  - id: e\r\n    title: \"f\"\r\n\
          \u{20}   completed: no # g\r\n    deps: [7]\r\n  - title: h\n    status: 'Done'\n  - title: i\n    status: open\n    done:\n",
     ),
+    (
+        Scheme::Flight,
+        "# 2.2 Lids\r\n\r\n## 2.2.1. Cut\r\n**Status**: 🔵 Planned (soon)\r\n\r\ntext\n### 2.2.2 Fit\n**Status:** ✅ Complete\n\
+         ## 2.2.3 Glue\n- Status: 🟡 In Progress\n```\n**Status**: x\n```\n## 3.1.1 Other\n",
+    ),
+    (
+        Scheme::Backlog,
+        "---\r\nid: task-7\r\ntitle: 'Lid: fit'\r\nstatus: \"To Do\"\r\nassignee: @me\r\ndependencies: [TASK-1]\r\npriority: high\r\n---\r\n\
+         ## Acceptance Criteria\r\n<!-- AC:BEGIN -->\n- [ ] #1 a\n- [x] b\n<!-- AC:END -->\n## Definition of Done\n- [ ] #1 c\n",
+    ),
 ];
 
 const TOKENS: &[&str] = &[
