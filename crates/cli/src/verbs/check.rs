@@ -22,7 +22,7 @@ pub(super) fn check(arguments: &CheckArguments, host: &Host) -> Result<Exit, Cli
     findings.extend(by_openspec(&opened, &findings)?);
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if arguments.json {
-        output::json(&as_json(&opened, &findings, arguments.fix.then_some(mended.as_ref())))?;
+        output::json(&as_json(&opened, &findings, mended.as_ref(), arguments.fix))?;
     } else {
         output::data(&as_text(&opened, &findings, mended.as_ref(), arguments.fix))?;
     }
@@ -45,13 +45,13 @@ fn fix(opened: &mut Opened) -> Result<Option<Mended>, CliError> {
     Ok(Some(mended))
 }
 
-fn as_json(opened: &Opened, findings: &[Diagnostic], mended: Option<Option<&Mended>>) -> serde_json::Value {
+fn as_json(opened: &Opened, findings: &[Diagnostic], mended: Option<&Mended>, fix: bool) -> serde_json::Value {
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         findings.iter().partition(|finding| finding.severity == Severity::Error);
     let mut value = json!({
         "work": opened.work.id.to_string(), "ok": errors.is_empty(), "errors": errors, "warnings": warnings,
     });
-    if let Some(mended) = mended {
+    if fix {
         let file = &opened.files.main.path;
         let mends = mended.map_or(&[][..], |mended| &mended.mends);
         value["fixed"] =

@@ -22,12 +22,12 @@ use crate::story_flags::ToldStory;
 /// Names of the project's top folder that the agent is told, at most.
 const NAMES: usize = 60;
 
-pub(super) fn new(arguments: NewArguments, host: &Host) -> Result<Exit, CliError> {
-    let NewWhat::Prd(arguments) = arguments.what;
-    prd(*arguments, host)
+pub(super) fn new(arguments: &NewArguments, host: &Host) -> Result<Exit, CliError> {
+    let NewWhat::Prd(arguments) = &arguments.what;
+    prd(arguments, host)
 }
 
-fn prd(arguments: NewPrdArguments, host: &Host) -> Result<Exit, CliError> {
+fn prd(arguments: &NewPrdArguments, host: &Host) -> Result<Exit, CliError> {
     let file = host.cwd.join(&arguments.output);
     refuse_existing(&file)?;
     let terminal = io::stdin().is_terminal() && io::stderr().is_terminal();

@@ -264,5 +264,5 @@ fn a_round_trip_over_every_fixture_changes_exactly_the_bytes_of_the_flipped_mark
             }
         }
     }
-    assert!(flipped > 300, "{flipped}");
+    assert!(flipped > 250, "{flipped} items were flipped, which is not the whole corpus");
 }
