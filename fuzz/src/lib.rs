@@ -34,9 +34,10 @@ pub fn reader(scheme: Scheme, data: &[u8]) {
         converted(&reading, *to);
     }
     let plan = &reading.plan;
-    let ids = plan.stories.iter().flat_map(|story| {
-        std::iter::once(story.id.as_str()).chain(story.tasks.iter().map(|task| task.id.as_str()))
-    });
+    let ids = plan
+        .stories
+        .iter()
+        .flat_map(|story| std::iter::once(story.id.as_str()).chain(story.tasks.iter().map(|task| task.id.as_str())));
     for id in ids.take(MARKED) {
         mark(scheme, data, id, plan);
     }
@@ -85,7 +86,8 @@ fn mended(scheme: Scheme, data: &[u8]) {
 fn converted(before: &Reading, to: Scheme) {
     let Ok(converted) = convert(before, to) else { return };
     let after = again(to, converted.text.as_bytes()).plan;
-    let done = |plan: &Plan| plan.stories.iter().filter(|story| story.state == WorkState::Done && !story.optional).count();
+    let done =
+        |plan: &Plan| plan.stories.iter().filter(|story| story.state == WorkState::Done && !story.optional).count();
     assert!(done(&before.plan) >= done(&after));
     for loss in converted.losses {
         assert!(!loss.to_string().is_empty());

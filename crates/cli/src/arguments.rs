@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Layer;
+use crate::story_flags::StoryFlags;
 
 pub(crate) const AFTER_HELP: &str = "\
 WORK is a file, a folder, or FORMAT:NAME such as openspec:add-login or prd:prd.json. Without it, the only one found is taken.
@@ -31,6 +32,8 @@ pub(crate) enum Verb {
     Show(ShowArguments),
     /// Check that a piece of work can be read and run
     Check(CheckArguments),
+    /// Write a starter for new work
+    New(NewArguments),
     /// Write a piece of work down in another format, saying what that format cannot say
     Convert(ConvertArguments),
     /// Tick a story or a task by hand, changing nothing else in the file
@@ -141,6 +144,41 @@ pub(crate) struct CheckArguments {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `new`
+#[derive(Debug, Args)]
+pub(crate) struct NewArguments {
+    #[command(subcommand)]
+    pub(crate) what: NewWhat,
+}
+
+/// What is to be begun.
+#[derive(Debug, Subcommand)]
+pub(crate) enum NewWhat {
+    /// A prd.json: from flags, from answers on a terminal, or drafted by the agent from an idea
+    Prd(Box<NewPrdArguments>),
+}
+
+/// `new prd`
+#[derive(Debug, Args)]
+pub(crate) struct NewPrdArguments {
+    /// The file to write, which must not exist
+    #[arg(short, long, value_name = "FILE", default_value = "prd.json")]
+    pub(crate) output: PathBuf,
+    /// The name of the project; the folder's if absent
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// Let the agent draft it from this idea, in a scratch folder; it is shown before it is written
+    #[arg(long, value_name = "IDEA", conflicts_with_all = ["story", "name"])]
+    pub(crate) from: Option<String>,
+    /// Write it without asking
+    #[arg(long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) stories: StoryFlags,
+    #[command(flatten)]
+    pub(crate) settings: Layer,
 }
 
 /// `convert`

@@ -7,6 +7,7 @@ pub mod clock;
 pub mod control;
 mod cut_off;
 pub mod doctor;
+pub mod draft;
 pub mod driver;
 mod earlier;
 pub mod files;

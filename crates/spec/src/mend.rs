@@ -40,7 +40,8 @@ pub fn mend(files: &SpecFiles) -> Option<Mended> {
     match files.scheme {
         Scheme::Prd if Flavour::of(&files.main.path) == Flavour::Strict => mend_json(files, &text),
         Scheme::GitHub => mend_json(files, &text),
-        Scheme::Prd | Scheme::Beads | Scheme::Yaml => None,
+        // One reads JSON lines, one has a parser of its own, and the last two are folders of files.
+        Scheme::Prd | Scheme::Beads | Scheme::Yaml | Scheme::Flight | Scheme::Backlog => None,
         _ => alike(files, boxes::mends(&text)),
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn check(arguments: &CheckArguments, host: &Host) -> Result<Exit, Cli
     findings.extend(by_openspec(&opened, &findings)?);
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if arguments.json {
-        output::json(&as_json(&opened, &findings, arguments.fix.then_some(mended.as_ref())))?;
+        output::json(&as_json(&opened, &findings, mended.as_ref(), arguments.fix))?;
     } else {
         output::data(&as_text(&opened, &findings, mended.as_ref(), arguments.fix))?;
     }
@@ -45,13 +45,13 @@ fn fix(opened: &mut Opened) -> Result<Option<Mended>, CliError> {
     Ok(Some(mended))
 }
 
-fn as_json(opened: &Opened, findings: &[Diagnostic], mended: Option<Option<&Mended>>) -> serde_json::Value {
+fn as_json(opened: &Opened, findings: &[Diagnostic], mended: Option<&Mended>, fix: bool) -> serde_json::Value {
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         findings.iter().partition(|finding| finding.severity == Severity::Error);
     let mut value = json!({
         "work": opened.work.id.to_string(), "ok": errors.is_empty(), "errors": errors, "warnings": warnings,
     });
-    if let Some(mended) = mended {
+    if fix {
         let file = &opened.files.main.path;
         let mends = mended.map_or(&[][..], |mended| &mended.mends);
         value["fixed"] =
@@ -108,13 +108,16 @@ fn told(validation: &Validation, opened: &Opened, known: &[Diagnostic]) -> Vec<D
     let diagnostic = |finding: &openspec_cli::Finding| {
         // A path is a file of the change, or an element inside of it (`identity/spec.md`, `requirements[0].text`).
         let file = files.iter().find(|file| !finding.path.is_empty() && file.ends_with(&finding.path));
-        let place =
-            if file.is_none() && !finding.path.is_empty() { format!("{}: ", finding.path) } else { String::new() };
+        let line = finding.line.filter(|_| file.is_some());
+        let place = match line {
+            None if !finding.path.is_empty() => format!("{}: ", finding.path),
+            _ => String::new(),
+        };
         Diagnostic {
             code: Finding::Code(Code::OpenspecValidate),
             severity: if finding.level == Level::Error { Severity::Error } else { Severity::Warning },
             file: file.map_or_else(|| opened.files.main.path.clone(), |file| (*file).to_owned()),
-            line: finding.line.filter(|_| file.is_some()),
+            line,
             column: None,
             message: format!("openspec: {place}{}", finding.message),
             help: String::new(),

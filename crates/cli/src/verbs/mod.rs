@@ -14,6 +14,7 @@ mod gates;
 mod launch;
 mod list;
 mod mark;
+mod new;
 mod prompt;
 pub(crate) mod repository;
 mod run;
@@ -41,6 +42,7 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Show(arguments) => show::show(&arguments, host),
         Verb::Check(arguments) => check::check(&arguments, host),
         Verb::Convert(arguments) => convert::convert(&arguments, host),
+        Verb::New(arguments) => new::new(&arguments, host),
         Verb::Mark(arguments) => mark::mark(&arguments, host),
         Verb::Status(arguments) => runs::status(&arguments, host),
         Verb::Runs(arguments) => runs::runs(&arguments, host),

@@ -35,7 +35,7 @@ fn parts<'l>(line: &'l str, found: &BoxLine) -> Vec<(usize, &'l str, &'static st
     }
     let content = &line[found.mark.clone()];
     let mark = content.trim();
-    if mark.is_empty() && content != " " {
+    if mark.is_empty() {
         parts.push((found.mark.start, content, " "));
     } else if mark.len() != content.len() {
         let lead = content.len() - content.trim_start().len();

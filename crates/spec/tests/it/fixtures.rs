@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use ralphloop_core::plan::Scheme;
-use ralphloop_spec::{SpecFiles, SpecText, apply, error_json, mark_done, read, to_json};
+use ralphloop_spec::{Edit, SpecFiles, SpecText, apply, error_json, mark_done, read, to_json};
 use serde_json::{Map, Value};
 
 const STORY_KEYS: &[&str] = &["id", "title", "kind", "priority", "done", "state", "optional", "parent", "deps", "line"];
@@ -221,4 +221,48 @@ fn flight_rules_files_read_and_mark_as_the_corpus_says() {
 #[test]
 fn backlog_tasks_read_and_mark_as_the_corpus_says() {
     check_format("backlog", Scheme::Backlog);
+}
+
+/// Every item of every file: the marked file differs in the bytes of its marks only, and the mark taken back gives the
+/// file as it was, byte for byte.
+#[test]
+fn a_round_trip_over_every_fixture_changes_exactly_the_bytes_of_the_flipped_mark() {
+    let Some(corpus) = corpus() else {
+        eprintln!("no corpus of fixtures beside this checkout: nothing to flip");
+        return;
+    };
+    let mut flipped = 0;
+    for (folder, scheme) in FORMATS {
+        for path in fs::read_dir(corpus.join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if !path.is_file() || name.ends_with(".expect.json") {
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap();
+            let Ok(before) = read(&SpecFiles::single(*scheme, SpecText::new(name.clone(), bytes.clone()))) else {
+                continue;
+            };
+            let stories = &before.plan.stories;
+            let ids = stories.iter().flat_map(|s| s.tasks.iter().map(|t| t.id.as_str()).chain([s.id.as_str()]));
+            for id in ids {
+                let Ok(edits) = mark_done(*scheme, &bytes, id) else { continue };
+                let marked = apply(&bytes, &edits).unwrap();
+                let mut back: Vec<Edit> = Vec::new();
+                let mut shift = 0_isize;
+                let mut sorted: Vec<&Edit> = edits.iter().collect();
+                sorted.sort_by_key(|edit| edit.offset);
+                for edit in sorted {
+                    let offset = edit.offset.checked_add_signed(shift).unwrap();
+                    back.push(Edit { offset, remove: edit.insert.clone(), insert: edit.remove.clone() });
+                    shift += edit.insert.len().cast_signed() - edit.remove.len().cast_signed();
+                    let (removed, inserted) = (edit.remove.as_str(), edit.insert.as_str());
+                    assert!(removed.len() <= 64 && inserted.len() <= 64, "{folder}/{name} {id}: {edit:?}");
+                    assert!(!removed.contains('\n'), "{folder}/{name} {id}: {edit:?}");
+                }
+                assert!(apply(&marked, &back).unwrap() == bytes, "{folder}/{name} {id}");
+                flipped += usize::from(!edits.is_empty());
+            }
+        }
+    }
+    assert!(flipped > 250, "{flipped} items were flipped, which is not the whole corpus");
 }
