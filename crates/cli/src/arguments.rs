@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Show(ShowArguments),
     /// Check that a piece of work can be read and run
     Check(CheckArguments),
+    /// Write a piece of work down in another format, saying what that format cannot say
+    Convert(ConvertArguments),
     /// Tick a story or a task by hand, changing nothing else in the file
     Mark(MarkArguments),
     /// Show how a run stands: the latest one, or RUN
@@ -131,9 +133,25 @@ pub(crate) struct ShowArguments {
 pub(crate) struct CheckArguments {
     /// A file, a folder or FORMAT:NAME; the only one found if absent
     pub(crate) work: Option<String>,
+    /// Mend what has one possible meaning only, and show what is left
+    #[arg(long)]
+    pub(crate) fix: bool,
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `convert`
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArguments {
+    /// A file, a folder or FORMAT:NAME
+    pub(crate) work: String,
+    /// The format: prd, openspec, markdown, fixplan, speckit, kiro or yaml
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: String,
+    /// The file to write, which must not exist; the standard output if absent
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// `mark`

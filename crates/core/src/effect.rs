@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{CheckRef, CheckStage};
-use crate::ids::{AttemptId, CallNumber};
+use crate::ids::{AttemptId, CallNumber, LaneId};
 use crate::outcome::Outcome;
 use crate::units::Timestamp;
 
@@ -20,6 +20,12 @@ pub struct Brief {
     pub guidance: Vec<String>,
     /// Sentences that earlier attempts left.
     pub learnings: Vec<String>,
+    /// This call resolves conflicts of the attempt's work with what has landed meanwhile, in these files and no others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<String>,
+    /// What has landed meanwhile and is in conflict: `id: title` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub landed_meanwhile: Vec<String>,
     /// The last prompt was too long for the model: leave out what can be left out.
     pub shorter: bool,
 }
@@ -56,15 +62,36 @@ pub enum Ground {
     NoChange,
 }
 
+impl Effect {
+    /// The attempt that it is about.
+    pub fn attempt(&self) -> Option<&AttemptId> {
+        match self {
+            Self::Begin { attempt, .. }
+            | Self::RunCheck { attempt, .. }
+            | Self::Checkpoint { attempt }
+            | Self::StartAgent { attempt, .. }
+            | Self::Inspect { attempt, .. }
+            | Self::Merge { attempt }
+            | Self::StopWork { attempt }
+            | Self::Land { attempt, .. }
+            | Self::Revert { attempt, .. }
+            | Self::Settle { attempt } => Some(attempt),
+            Self::CheckPlan | Self::Sleep { .. } | Self::Finish { .. } => None,
+        }
+    }
+}
+
 /// What the engine must do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Effect {
     /// Look at the spec: [`crate::event::Fact::PlanChecked`].
     CheckPlan,
-    /// Note that the attempt begins: [`crate::event::Fact::AttemptStarted`].
+    /// Get the lane ready and note that the attempt begins: [`crate::event::Fact::AttemptStarted`] or `LaneFailed`.
     Begin {
         /// The attempt.
         attempt: AttemptId,
+        /// Where.
+        lane: LaneId,
     },
     /// Run a gate or check: [`crate::event::Fact::CheckFinished`].
     RunCheck {
@@ -97,13 +124,21 @@ pub enum Effect {
         attempt: AttemptId,
         /// After which call.
         call: CallNumber,
+        /// The call was to resolve conflicts in these files; empty if it was not.
+        resolves: Vec<String>,
+    },
+    /// Bring the attempt's work onto where the branch stands now: `Merged`, `MergeFailed` or `Trespassed`.
+    Merge {
+        /// The attempt.
+        attempt: AttemptId,
     },
     /// End what runs for the attempt; a commit gets a moment, since it is proven. What was running answers as usual.
     StopWork {
         /// The attempt.
         attempt: AttemptId,
     },
-    /// Make the story's commit, unless it is there: `Landed`, `LandingRefused` or `LandingFailed`.
+    /// Make the story's commit, unless it is there: `Landed`, `LandingRefused`, `LandingFailed`, `LandingBlocked` or
+    /// `Trespassed`.
     Land {
         /// The attempt.
         attempt: AttemptId,

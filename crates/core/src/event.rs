@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{AgentReport, CheckResult, TreeReport};
+use crate::evidence::{AgentReport, CheckResult, Merge, TreeReport};
 use crate::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -38,6 +38,8 @@ pub enum CheckStage {
     Baseline,
     /// On what that call of the agent left.
     Call(CallNumber),
+    /// On the attempt's so-manieth merge with what has landed meanwhile, counted from 1.
+    Merged(u32),
 }
 
 /// Who asked the run to stop.
@@ -185,6 +187,41 @@ pub enum Fact {
         /// What was found.
         report: TreeReport,
     },
+    /// There is no working tree for the attempt.
+    LaneFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The attempt's work was brought onto where the branch stands now.
+    Merged {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What came of it.
+        merge: Merge,
+    },
+    /// The attempt's work could not be brought onto the branch for a reason that is not the story's.
+    MergeFailed {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// The branch or the user's checkout was moved by somebody else while the attempt ran. Nothing lands on top of that.
+    Trespassed {
+        /// The attempt that was looked at when it was found.
+        attempt: AttemptId,
+        /// What moved, and the commands that keep or drop it.
+        why: String,
+    },
+    /// The branch cannot move, since the user's checkout holds changes that it would overwrite.
+    LandingBlocked {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which files.
+        why: String,
+    },
     /// The repository is no longer what it was: nothing may be touched.
     RepositoryBroken {
         /// The attempt.
@@ -278,6 +315,11 @@ impl Fact {
             | Self::AgentStarted { attempt, .. }
             | Self::AgentEnded { attempt, .. }
             | Self::TreeInspected { attempt, .. }
+            | Self::LaneFailed { attempt, .. }
+            | Self::Merged { attempt, .. }
+            | Self::MergeFailed { attempt, .. }
+            | Self::Trespassed { attempt, .. }
+            | Self::LandingBlocked { attempt, .. }
             | Self::RepositoryBroken { attempt, .. }
             | Self::Landed { attempt, .. }
             | Self::LandingRefused { attempt, .. }

@@ -193,6 +193,30 @@ pub struct TreeReport {
     pub all_boxes_ticked: bool,
     /// What was put right or is worth saying: the branch switched back, boxes of other stories unticked …
     pub notes: Vec<String>,
+    /// Files in which a merge left conflicts that are not resolved.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unresolved: Vec<String>,
+    /// Files that the call which was to resolve conflicts changed besides those in conflict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub strayed: Vec<String>,
+}
+
+/// What came of bringing an attempt's work onto where the branch stands now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "merge", rename_all = "snake_case")]
+pub enum Merge {
+    /// Nothing has landed since the attempt began: what was proven is what lands.
+    Current,
+    /// The lane holds the merged tree, on the branch's newest commit.
+    Merged {
+        /// The tree, against that commit.
+        report: Box<TreeReport>,
+    },
+    /// The lane holds the merge with its conflicts marked, on the branch's newest commit.
+    Conflicts {
+        /// The files in conflict, from the top of the tree.
+        files: Vec<String>,
+    },
 }
 
 /// How one gate or check ended.

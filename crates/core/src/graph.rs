@@ -31,6 +31,29 @@ pub fn wanted(story: &Story) -> bool {
         && matches!(story.state, WorkState::Todo | WorkState::Doing | WorkState::Other)
 }
 
+/// The files that a story names in its text and its tasks: what stands in backticks and looks like a path.
+pub fn touched_files(story: &Story) -> BTreeSet<&str> {
+    let texts = [story.title.as_str(), story.description.as_str(), story.notes.as_str()];
+    let tasks = story.tasks.iter().map(|task| task.text.as_str());
+    texts
+        .into_iter()
+        .chain(tasks)
+        .chain(story.criteria.iter().map(String::as_str))
+        .flat_map(|text| text.split('`').skip(1).step_by(2).map(str::trim))
+        .filter(|word| looks_like_a_path(word))
+        .collect()
+}
+
+fn looks_like_a_path(word: &str) -> bool {
+    let (stem, extension) = word.rsplit_once('.').unwrap_or((word, ""));
+    !word.contains(char::is_whitespace)
+        && !word.ends_with('/')
+        && !stem.is_empty()
+        && (1..=8).contains(&extension.len())
+        && extension.chars().all(char::is_alphanumeric)
+        && !word.starts_with("http")
+}
+
 /// The wanted stories in stages: each holds those whose wanted dependencies all stand in earlier ones, in rank order.
 /// Stories on a cycle are in no stage; [`cycle`] names them.
 pub fn stages(plan: &Plan) -> Vec<Vec<StoryId>> {

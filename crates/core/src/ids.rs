@@ -75,6 +75,11 @@ impl fmt::Display for AttemptId {
     }
 }
 
+/// A working tree that a run uses, by number. At most one attempt lives in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LaneId(pub u32);
+
 /// One spawn of an agent inside an attempt: 0 is the first, every repair adds one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

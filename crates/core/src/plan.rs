@@ -28,6 +28,10 @@ pub enum Scheme {
     Beads,
     /// A YAML list of tasks.
     Yaml,
+    /// Flight Rules: `docs/implementation/`, the next steps of a session, `docs/prd.md`.
+    Flight,
+    /// Backlog.md: `backlog/tasks/`, a file a task.
+    Backlog,
 }
 
 impl Scheme {
@@ -42,6 +46,8 @@ impl Scheme {
         Self::GitHub,
         Self::Beads,
         Self::Yaml,
+        Self::Flight,
+        Self::Backlog,
     ];
 
     /// As written before the colon.
@@ -56,6 +62,8 @@ impl Scheme {
             Self::GitHub => "github",
             Self::Beads => "beads",
             Self::Yaml => "yaml",
+            Self::Flight => "flight",
+            Self::Backlog => "backlog",
         }
     }
 }
@@ -216,6 +224,9 @@ pub struct Story {
     pub tags: Vec<String>,
     /// Requirement numbers.
     pub refs: Vec<String>,
+    /// The file that it stands in, where the work has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Where it stands, 1-based.
     pub line: Option<u32>,
     /// Its boxes, or its criteria where the format tracks them as items.

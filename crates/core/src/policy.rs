@@ -1,5 +1,6 @@
 //! What the user decided about a run: limits, retries, what happens when a story is exhausted.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,17 @@ pub struct Budget {
     pub tokens: Option<u64>,
 }
 
+/// Where agents work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// In the user's checkout, one story at a time.
+    #[default]
+    Checkout,
+    /// Each in a worktree of ours; what is proven there is merged into the branch.
+    Worktrees,
+}
+
 /// Everything that the core's decisions depend on besides the plan. Kept in the journal, so that a replay decides the
 /// same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,6 +75,26 @@ pub struct Policy {
     pub provider_retries: u32,
     /// Only these stories; empty is all that the work wants.
     pub only: Vec<StoryId>,
+    /// Where agents work.
+    #[serde(default)]
+    pub place: Place,
+    /// Stories at once; more than one only in worktrees.
+    #[serde(default = "one_at_a_time")]
+    pub jobs: NonZeroU32,
+}
+
+fn one_at_a_time() -> NonZeroU32 {
+    NonZeroU32::MIN
+}
+
+impl Policy {
+    /// How many attempts may be under way at once.
+    pub fn lanes(&self) -> usize {
+        match self.place {
+            Place::Checkout => 1,
+            Place::Worktrees => usize::try_from(self.jobs.get()).unwrap_or(usize::MAX),
+        }
+    }
 }
 
 impl Default for Policy {
@@ -77,6 +109,8 @@ impl Default for Policy {
             limit_wait: Duration::from_hours(6),
             provider_retries: 4,
             only: Vec::new(),
+            place: Place::Checkout,
+            jobs: NonZeroU32::MIN,
         }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) fn story(id: &str) -> StoryBuilder {
         group: None,
         tags: Vec::new(),
         refs: Vec::new(),
+        file: None,
         line: None,
         tasks: Vec::new(),
         criteria: Vec::new(),

@@ -83,6 +83,21 @@ pub fn write_derived(path: &Path, bytes: &[u8], access: Access) -> Result<(), Fi
     replace(path, bytes, access, false)
 }
 
+/// Makes a new file, with the folders above it that are missing, in one step. A file that is there already, be it made
+/// while this one was written, stays as it is and is an error.
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    let fail = |source| FileError::new("write", path, source);
+    let folder = folder_of(path);
+    fs::create_dir_all(folder).map_err(fail)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".ralphloop-").suffix(".tmp").permissions(Permissions::from_mode(Access::Usual.file_mode()));
+    let mut temp = builder.tempfile_in(folder).map_err(fail)?;
+    temp.write_all(bytes).map_err(fail)?;
+    temp.as_file().sync_all().map_err(fail)?;
+    temp.persist_noclobber(path).map_err(|e| fail(e.error))?;
+    sync_folder(folder).map_err(fail)
+}
+
 fn replace(path: &Path, bytes: &[u8], access: Access, durably: bool) -> Result<(), FileError> {
     let fail = |source| FileError::new("write", path, source);
     let target = behind_links(path).map_err(fail)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::gates::output;
-use crate::process::{Call, Exit, SpawnError, Spawner};
+use crate::process::{Call, Exit, Ownership, SpawnError, Spawner};
 
 /// So much of an answer that is not understood is shown, in characters.
 const MAX_SHOWN: usize = 400;
@@ -62,13 +62,21 @@ pub struct Validation {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenSpecError {
     /// The program is not installed.
-    #[error("`openspec` is not installed: go on without its validation, or `npm install -g @fission-ai/openspec`")]
+    #[error("`openspec` is not installed: `npm install -g @fission-ai/openspec` does that, or go on without it")]
     Absent,
     /// It did not end in time.
     #[error("`openspec validate` timed out after {}: raise --command-timeout", output::span(*.after))]
     TimedOut {
         /// The limit.
         after: Duration,
+    },
+    /// The change is where it was.
+    #[error("`openspec archive` {exit} and did not archive the change: {said}")]
+    NotArchived {
+        /// How it ended.
+        exit: String,
+        /// What it said.
+        said: String,
     },
     /// It said why it does not do it.
     #[error("`openspec validate` refused ({code}): {message}{}", fix_hint(.fix.as_deref()))]
@@ -149,6 +157,37 @@ pub async fn validate(
         Exit::TimedOut(after) => Err(OpenSpecError::TimedOut { after }),
         Exit::Code(0 | 1) => validation(&output.stdout.text()),
         other => Err(bad_answer(&format!("it {other}"), &output.stderr.text())),
+    }
+}
+
+/// Archives the change of that name in the project, without asking: its folder moves, its deltas go into the specs.
+pub async fn archive(
+    spawner: &Spawner,
+    program: &Program,
+    project: &Path,
+    change: &str,
+    timeout: Duration,
+) -> Result<(), OpenSpecError> {
+    let call = Call::new(&program.0, project)
+        .args(["archive", change, "--yes"])
+        // What it does to the tree ends with this process.
+        .ownership(Ownership::Supervised)
+        .env("OPENSPEC_TELEMETRY", "0")
+        .env("CI", "1")
+        .timeout(timeout);
+    let output = spawner.run(call).await.map_err(|error| match error {
+        SpawnError::NotFound { .. } => OpenSpecError::Absent,
+        other => OpenSpecError::Spawn(other),
+    })?;
+    match output.exit {
+        Exit::TimedOut(after) => Err(OpenSpecError::TimedOut { after }),
+        // It leaves with success when it has refused, too; then the folder is where it was.
+        Exit::Code(0) if !project.join("openspec/changes").join(change).is_dir() => Ok(()),
+        exit => {
+            let said = [output.stderr.text(), output.stdout.text()].join("\n");
+            let said = output::clean(said.as_bytes()).trim().chars().take(MAX_SHOWN).collect();
+            Err(OpenSpecError::NotArchived { exit: exit.to_string(), said })
+        }
     }
 }
 

@@ -4,15 +4,19 @@
 mod change;
 mod find;
 mod folders;
+pub(crate) mod landed;
 mod places;
 mod resolve;
+mod several;
+pub(crate) mod state;
 
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::tracker;
 use ralphloop_core::plan::{Scheme, WorkId};
-use ralphloop_spec::{SpecFiles, SpecText};
+use ralphloop_spec::{NEXT_STEPS, SpecFiles, SpecText};
 
 pub use find::{Found, find};
 pub use resolve::resolve;
@@ -25,7 +29,7 @@ const MAX_FILE: u64 = 32 * 1024 * 1024;
 pub struct WorkRef {
     /// Its name.
     pub id: WorkId,
-    /// The file with its stories; absolute. May be a link.
+    /// The file with its stories, or the folder with a file a story; absolute. May be a link.
     pub main: PathBuf,
     /// The folder that its paths count from and its gates run in; absolute.
     pub project: PathBuf,
@@ -37,6 +41,27 @@ impl WorkRef {
     /// `path` as it is shown: below the project if it is there.
     pub fn shown(&self, path: &Path) -> String {
         shown(&self.project, path)
+    }
+
+    /// The filters of the issues on GitHub that are the work, if it is no file.
+    pub(crate) fn query(&self) -> Option<Vec<(String, String)>> {
+        let asked = self.id.scheme == Scheme::GitHub && !self.main.ends_with(&self.id.id);
+        asked.then(|| tracker::filters(&self.id.id)).flatten()
+    }
+
+    /// Where a file is that was named from the project.
+    pub fn place_of(&self, named: &str) -> PathBuf {
+        self.project.join(named)
+    }
+
+    /// Named in full, so that it means the same when there is other work beside it, and from any folder.
+    pub fn named_in_full(&self) -> String {
+        if self.query().is_some() {
+            return self.id.to_string();
+        }
+        let place = self.change.as_deref().unwrap_or(&self.main).display();
+        let part = if self.is_next_steps() { NEXT_STEPS } else { "" };
+        format!("{}:{place}{part}", self.id.scheme.as_str())
     }
 }
 
@@ -121,6 +146,9 @@ fn known() -> String {
 /// folder of the change, or from the project if they are not in it.
 pub fn load(work: &WorkRef) -> Result<SpecFiles, WorkError> {
     let text = |path: &Path, base: &Path| Ok(SpecText { path: shown(base, path), bytes: read(path)? });
+    if let Some(folder) = work.folder() {
+        return load_folder(work, folder);
+    }
     let main = match text(&work.main, &work.project) {
         Err(WorkError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound && work.change.is_some() => {
             let missing = match work.id.scheme {
@@ -137,7 +165,40 @@ pub fn load(work: &WorkRef) -> Result<SpecFiles, WorkError> {
             beside.push(text(&path, if path.starts_with(folder) { folder } else { &work.project })?);
         }
     }
-    Ok(SpecFiles { scheme: work.id.scheme, main, beside })
+    let mut files = SpecFiles { beside, ..SpecFiles::single(work.id.scheme, main) };
+    if work.is_next_steps() {
+        files.main.path.push_str(NEXT_STEPS);
+    }
+    if work.query().is_some() {
+        files.main.path.clone_from(&work.id.id);
+    }
+    for path in work.story_files().iter().skip(1) {
+        files.more.push(text(path, &work.project)?);
+    }
+    Ok(files)
+}
+
+/// Reads a work that is a folder with a file a story.
+fn load_folder(work: &WorkRef, folder: String) -> Result<SpecFiles, WorkError> {
+    let text = |path: &Path| Ok::<_, WorkError>(SpecText { path: work.shown(path), bytes: read(path)? });
+    let mut stories = work.story_files().into_iter();
+    let Some(first) = stories.next() else {
+        let missing = vec![format!("no file with a story in {folder}")];
+        return Err(WorkError::NotReady { work: work.id.clone(), missing });
+    };
+    let main = text(&first)?;
+    let mut files = SpecFiles { folder: Some(folder), ..SpecFiles::single(work.id.scheme, main) };
+    for path in stories {
+        files.more.push(text(&path)?);
+    }
+    if work.id.scheme == Scheme::Backlog {
+        let (settings, aside) = several::beside(&work.main);
+        for path in settings {
+            files.beside.push(text(&path)?);
+        }
+        files.beside.extend(aside.iter().map(|path| SpecText::new(work.shown(path), "")));
+    }
+    Ok(files)
 }
 
 /// Reads a file of text, up to a bound.

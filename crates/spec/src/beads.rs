@@ -1,6 +1,6 @@
 //! `.beads/issues.jsonl`: an issue a line, exported from a database that wins. It is read, never written.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use jsonc_parser::ast::{Object, Value};
 use ralphloop_core::ids::StoryId;
@@ -32,10 +32,14 @@ struct Record {
 pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     let mut records: Vec<Record> = Vec::new();
     let mut warnings = Vec::new();
+    let mut places: HashMap<StoryId, usize> = HashMap::new();
     for (number, line) in text.lines().filter(|(_, line)| !line.trim().is_empty()) {
         let Some(record) = record(text.file, number, line)? else { continue };
-        match records.iter_mut().find(|known| known.story.id == record.story.id) {
-            None => records.push(record),
+        match places.get(&record.story.id).and_then(|at| records.get_mut(*at)) {
+            None => {
+                places.insert(record.story.id.clone(), records.len());
+                records.push(record);
+            }
             Some(known) => {
                 let message = format!("the issue {} stands here a second time; the newer one holds", known.story.id);
                 warnings.push(Diagnostic::warning(Code::DuplicateId, text.file, Some(number), message));
@@ -117,6 +121,7 @@ fn record(file: &str, number: u32, line: &str) -> Result<Option<Record>, SpecErr
         group: None,
         tags: json::get(object, "labels").map(json::texts_of).unwrap_or_default(),
         refs: Vec::new(),
+        file: None,
         line: Some(number),
         tasks: Vec::new(),
         criteria: json::first_text(object, &["acceptance_criteria"]).into_iter().collect(),

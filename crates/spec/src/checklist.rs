@@ -1,13 +1,13 @@
 //! Plain Markdown with boxes: `PRD.md`, `TODO.md`, `tasks/prd-<name>.md`. A heading that owns boxes is a story.
 
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, WorkId};
+use ralphloop_core::plan::{Context, Plan, Scheme, SpecGate, Story, WorkId};
 
 use crate::document::{Document, Reading};
 use crate::error::{Code, Diagnostic, SpecError};
 use crate::graph;
 use crate::markdown::outline::{Section, outline};
 use crate::markdown::stories::{PLAIN, Stories, stories};
-use crate::markdown::{fields, verification};
+use crate::markdown::{boxes, fields, verification};
 use crate::prompt;
 use crate::text::Text;
 use crate::words::{self, Rank};
@@ -29,7 +29,7 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
         branch: None,
         writable: true,
         stories,
-        gates: Vec::new(),
+        gates: gates(&outline.sections),
         context: Context { tool_prompt: tool_prompt(text.file), ..Context::default() },
     };
     Ok(Document { reading: Reading::new(plan, outline.title, warnings), marks })
@@ -49,6 +49,22 @@ fn read_fields(file: &str, story: &mut Story, section: &Section) -> Option<Diagn
         }
     }
     None
+}
+
+/// The commands below `## Validation Commands`, one an item, in backquotes.
+fn gates(sections: &[Section]) -> Vec<SpecGate> {
+    let is_it = |section: &&Section| {
+        let heading = section.heading.as_ref().map(|heading| heading.text.to_lowercase());
+        heading.is_some_and(|heading| heading.trim_end_matches(':') == "validation commands")
+    };
+    let lines = sections.iter().filter(is_it).flat_map(|section| &section.prose);
+    let commands = lines.filter_map(|line| {
+        let line = line.trim_start();
+        let item = line.get(boxes::list_marker(line)?..)?.trim();
+        let (command, _) = item.strip_prefix('`')?.split_once('`')?;
+        Some(command.trim().to_owned()).filter(|command| !command.is_empty())
+    });
+    commands.map(|command| SpecGate { name: command.clone(), command }).collect()
 }
 
 fn tool_prompt(file: &str) -> String {

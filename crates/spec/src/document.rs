@@ -59,12 +59,21 @@ pub(crate) enum Slot {
     Status,
     /// The status of a task, on a line of its own.
     Line,
+    /// Such a line that is not there; it is only written when its story lands.
+    NoLine,
+    /// Whether a task was verified, on a line of its own.
+    Verified,
 }
 
 impl Slot {
     /// Whether a task's mark of this kind is written when its story lands.
     pub(crate) fn is_ticked_with_its_story(self) -> bool {
-        matches!(self, Self::Box | Self::Line)
+        matches!(self, Self::Box | Self::Line | Self::NoLine | Self::Verified)
+    }
+
+    /// Whether a person who marks the item alone means this.
+    pub(crate) fn is_ticked_by_hand(self) -> bool {
+        !matches!(self, Self::NoLine | Self::Verified)
     }
 }
 
@@ -136,10 +145,10 @@ impl Document {
     }
 }
 
-/// What landing writes: the story's own marks, and those of all its tasks that must be done.
-pub(crate) fn ticks(story: &Story, marks: &StoryMarks) -> Vec<Edit> {
+/// What landing writes: the story's own marks, and those of all its tasks that must be done, as far as `wanted`.
+pub(crate) fn ticks(story: &Story, marks: &StoryMarks, wanted: fn(&Mark) -> bool) -> Vec<Edit> {
     let tasks = story.tasks.iter().zip(&marks.tasks);
     let needed = tasks.filter(|(task, _)| story.optional || !task.optional);
     let boxes = needed.flat_map(|(_, marks)| &marks.marks).filter(|mark| mark.slot.is_ticked_with_its_story());
-    marks.own.marks.iter().chain(boxes).filter_map(Mark::tick).collect()
+    marks.own.marks.iter().chain(boxes).filter(|mark| wanted(mark)).filter_map(Mark::tick).collect()
 }

@@ -54,6 +54,8 @@ named! {
         EmptyFile => "empty_file",
         /// Not UTF-8.
         NotUtf8 => "not_utf8",
+        /// No front matter, where the format lives by it.
+        MissingFrontMatter => "missing_front_matter",
         /// Not JSON.
         JsonSyntax => "json_syntax",
         /// Not YAML.
@@ -112,6 +114,12 @@ named! {
         ParentDoneChildOpen => "parent_done_child_open",
         /// A box without text.
         EmptyTask => "empty_task",
+        /// A task without a line that says how far it is; it is open.
+        MissingStatus => "missing_status",
+        /// A bare `@name`, which is no YAML; it is read as if it stood in quotes.
+        UnquotedAt => "unquoted_at",
+        /// A tag in brackets that cannot be understood; it is read as text.
+        MalformedTag => "malformed_tag",
         /// A placeholder of a template that nobody filled in.
         TemplatePlaceholder => "template_placeholder",
         /// Another tasks file of the same work holds open boxes.
@@ -122,6 +130,10 @@ named! {
         StoryWithoutCheck => "story_without_check",
         /// A verification step is a sentence, not a command.
         StepIsNoCommand => "step_is_no_command",
+        /// A story that leaves an agent little room to work in one context.
+        StoryTooLarge => "story_too_large",
+        /// Something that `openspec validate --strict` found.
+        OpenspecValidate => "openspec_validate",
         /// Boxes before the first heading.
         BoxOutsideStory => "box_outside_story",
         /// A section of a delta file that is no delta.

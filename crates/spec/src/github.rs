@@ -90,6 +90,7 @@ fn issue(text: &Text<'_>, object: &Object<'_>) -> Result<(Story, StoryMarks), Sp
             .and_then(|milestone| json::first_text(milestone.as_object()?, &["title"])),
         tags,
         refs: Vec::new(),
+        file: None,
         line: Some(text.line(object.range.start)),
         tasks,
         criteria: Vec::new(),

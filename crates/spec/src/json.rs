@@ -14,6 +14,9 @@ use crate::text::Text;
 /// The way out where nothing better is known.
 const MEND: &str = "mend the file by hand or restore it from version control";
 
+/// Up to so many keys of an object are compared with each other; more are looked up.
+const FEW_KEYS: usize = 24;
+
 /// Which JSON a file may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
@@ -111,9 +114,15 @@ fn refuse_double_keys(text: &Text<'_>, value: &Value<'_>) -> Result<(), SpecErro
     match value {
         Value::Object(object) => {
             let mut seen: HashMap<&str, usize> = HashMap::new();
-            for property in &object.properties {
+            for (index, property) in object.properties.iter().enumerate() {
                 let name = property.name.as_str();
-                if let Some(first) = seen.insert(name, property.range.start) {
+                let first = if object.properties.len() <= FEW_KEYS {
+                    let before = object.properties.iter().take(index);
+                    before.rev().find(|other| other.name.as_str() == name).map(|other| other.range.start)
+                } else {
+                    seen.insert(name, property.range.start)
+                };
+                if let Some(first) = first {
                     let message = format!("the key {name:?} is there twice, first in line {}", text.line(first));
                     return Err(SpecError::new(ErrorClass::DuplicateKey, text.file, message)
                         .at(text.position(property.range.start))

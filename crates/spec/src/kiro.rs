@@ -163,6 +163,7 @@ impl Reader<'_, '_> {
             group: heading.map(str::to_owned),
             tags: read.tags,
             refs: refs(item),
+            file: None,
             line: Some(item.line),
             tasks: Vec::new(),
             criteria: Vec::new(),

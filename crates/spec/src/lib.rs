@@ -8,14 +8,18 @@
 //! the same for every format.
 #![forbid(unsafe_code)]
 
+mod backlog;
 mod beads;
 mod check;
 mod checklist;
+mod closing;
 mod companions;
+mod convert;
 mod document;
 mod edit;
 mod error;
 mod fixplan;
+mod flight;
 mod github;
 mod graph;
 mod json;
@@ -23,6 +27,7 @@ mod kiro;
 mod label;
 mod mark;
 mod markdown;
+mod mend;
 mod openspec;
 mod prd;
 mod prompt;
@@ -33,13 +38,18 @@ mod tasks_yaml;
 mod text;
 mod uniform;
 mod words;
+mod work;
 mod yaml;
 
-pub use check::check;
+pub use check::{LARGEST_STORY, check};
+pub use closing::{close_issues, prd_history};
+pub use convert::{ConvertError, Converted, Kept, Loss, can_be_written, convert};
 pub use document::Reading;
 pub use edit::{Edit, StaleEdit, apply};
 pub use error::{Code, Diagnostic, ErrorClass, Finding, Severity, SpecError};
 pub use mark::{MarkError, mark_done, tick_story};
+pub use mend::{Mend, Mended, mend};
 pub use reconcile::{OwnBoxes, Reconciled, reconcile};
-pub use source::{SpecFiles, SpecText, read};
+pub use source::{NEXT_STEPS, SpecFiles, SpecText, read};
 pub use uniform::{error_json, to_json};
+pub use work::{ReconciledFiles, apply_in, mark_in, reconcile_files, told_by_commits};

@@ -3,7 +3,7 @@
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Plan, Scheme, Story, Task, WorkState};
 
-use crate::document::{Mark, ticks};
+use crate::document::{Mark, Slot, ticks};
 use crate::edit::{Edit, apply};
 use crate::error::SpecError;
 use crate::source::{Strictness, document, unnamed};
@@ -56,11 +56,12 @@ pub fn mark_done(scheme: Scheme, bytes: &[u8], id: &str) -> Result<Vec<Edit>, Ma
         if task.state == WorkState::Done {
             return Ok(Vec::new());
         }
-        if marks.marks.is_empty() {
+        let edits: Vec<Edit> =
+            marks.marks.iter().filter(|mark| mark.slot.is_ticked_by_hand()).filter_map(Mark::tick).collect();
+        if edits.is_empty() {
             let why = without_mark(scheme, story);
             return Err(MarkError::NotWritable { id: id.to_owned(), why });
         }
-        let edits = marks.marks.iter().filter_map(Mark::tick).collect();
         return proof.of(&Target::Task(story.id.clone()), edits);
     }
     if let Some((story, marks)) = before.story(id) {
@@ -74,7 +75,7 @@ pub fn mark_done(scheme: Scheme, bytes: &[u8], id: &str) -> Result<Vec<Edit>, Ma
             return Ok(edits);
         }
     }
-    tick_story(scheme, bytes, &StoryId::from(id))
+    whole_story(scheme, bytes, &StoryId::from(id), |mark| mark.slot != Slot::Verified)
 }
 
 fn refuse_read_only(scheme: Scheme, plan: &Plan, id: &str) -> Result<(), MarkError> {
@@ -91,7 +92,12 @@ fn refuse_read_only(scheme: Scheme, plan: &Plan, id: &str) -> Result<(), MarkErr
 }
 
 /// Why a task cannot be marked, and the way out.
-fn without_mark(_scheme: Scheme, story: &Story) -> String {
+fn without_mark(scheme: Scheme, story: &Story) -> String {
+    if scheme == Scheme::Flight {
+        return "only a box or a Status line can be marked, and it has none; write **Status**: 🔵 Planned below a task, \
+                or make the item a box"
+            .to_owned();
+    }
     format!("it has no flag of its own and is done when its story is; mark {:?} instead", story.id.as_str())
 }
 
@@ -101,6 +107,16 @@ fn without_mark(_scheme: Scheme, story: &Story) -> String {
 /// # Errors
 /// As for [`mark_done`].
 pub fn tick_story(scheme: Scheme, bytes: &[u8], story: &StoryId) -> Result<Vec<Edit>, MarkError> {
+    whole_story(scheme, bytes, story, |_| true)
+}
+
+/// The edits that make a story done, of those marks that are `wanted`.
+fn whole_story(
+    scheme: Scheme,
+    bytes: &[u8],
+    story: &StoryId,
+    wanted: fn(&Mark) -> bool,
+) -> Result<Vec<Edit>, MarkError> {
     let (before, strictness) = unnamed(scheme, bytes)?;
     let plan = &before.reading.plan;
     refuse_read_only(scheme, plan, story.as_str())?;
@@ -109,13 +125,18 @@ pub fn tick_story(scheme: Scheme, bytes: &[u8], story: &StoryId) -> Result<Vec<E
     };
     let edits = match found.state {
         // What is done may still carry a status that says otherwise.
-        WorkState::Done => marks.own.marks.iter().filter_map(Mark::tick).collect(),
-        _ => ticks(found, marks),
+        WorkState::Done => marks.own.marks.iter().filter(|mark| wanted(mark)).filter_map(Mark::tick).collect(),
+        _ => ticks(found, marks, wanted),
     };
+    if edits.is_empty() && found.state != WorkState::Done {
+        let why = without_mark(scheme, found);
+        return Err(MarkError::NotWritable { id: story.as_str().to_owned(), why });
+    }
     Proof { scheme, strictness, bytes, before: plan, id: story.as_str() }.of(&Target::Story, edits)
 }
 
-fn known(plan: &Plan) -> String {
+/// What there is, for somebody who asked for something else.
+pub(crate) fn known(plan: &Plan) -> String {
     const SHOWN: usize = 12;
     let ids: Vec<&str> = plan.stories.iter().map(|story| story.id.as_str()).collect();
     let more = if ids.len() > SHOWN { format!(" and {} more", ids.len() - SHOWN) } else { String::new() };

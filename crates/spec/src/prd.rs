@@ -6,7 +6,10 @@ mod done;
 mod list;
 pub(crate) mod story;
 
+use std::collections::HashMap;
+
 use jsonc_parser::ast::Value;
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Context, Plan, Scheme, Story, WorkId};
 
 use crate::document::{Document, Reading, StoryMarks};
@@ -77,13 +80,12 @@ fn context(root: Option<&Value<'_>>) -> Context {
 pub(crate) fn settle_ids(text: &Text<'_>, stories: &mut [Story], marks: &[StoryMarks]) -> Result<(), SpecError> {
     let mut faults = Vec::new();
     let mut first_fault = None;
-    for index in 0..stories.len() {
-        if !marks[index].own.declared {
-            continue;
-        }
+    let mut firsts: HashMap<&StoryId, usize> = HashMap::new();
+    let declared = |index: &usize| marks[*index].own.declared;
+    for index in (0..stories.len()).filter(declared) {
         let id = &stories[index].id;
-        let earlier = (0..index).find(|at| marks[*at].own.declared && stories[*at].id == *id);
-        if let Some(earlier) = earlier {
+        let earlier = *firsts.entry(id).or_insert(index);
+        if earlier != index {
             first_fault = first_fault.or(stories[index].line);
             let line = |at: usize| stories[at].line.unwrap_or_default();
             faults.push(format!(
@@ -99,14 +101,23 @@ pub(crate) fn settle_ids(text: &Text<'_>, stories: &mut [Story], marks: &[StoryM
         error.line = first_fault;
         return Err(error.with_help("give every story an id of its own"));
     }
-    for index in 0..stories.len() {
-        let mut count = 1;
+    let mut taken: HashMap<StoryId, usize> = HashMap::new();
+    for story in stories.iter() {
+        *taken.entry(story.id.clone()).or_default() += 1;
+    }
+    for index in (0..stories.len()).filter(|index| !declared(index)) {
         let made = stories[index].id.clone();
-        while !marks[index].own.declared
-            && stories.iter().enumerate().any(|(at, s)| at != index && s.id == stories[index].id)
-        {
+        let mut id = made.clone();
+        let mut count = 1;
+        // Itself is one of those that have it.
+        while taken.get(&id).copied().unwrap_or_default() > usize::from(id == made) {
             count += 1;
-            stories[index].id = format!("{made}~{count}").into();
+            id = format!("{made}~{count}").into();
+        }
+        if id != made {
+            *taken.entry(made).or_default() -= 1;
+            *taken.entry(id.clone()).or_default() += 1;
+            stories[index].id = id;
         }
     }
     Ok(())
@@ -124,7 +135,7 @@ pub(crate) fn resolve_dependencies(stories: &mut [Story]) {
                 Some(several) => several.split([',', ';']).map(str::trim).filter(|part| !part.is_empty()).collect(),
             };
             for part in parts {
-                if !resolved.iter().any(|known: &ralphloop_core::ids::StoryId| known.as_str() == part) {
+                if !resolved.iter().any(|known: &StoryId| known.as_str() == part) {
                     resolved.push(part.into());
                 }
             }

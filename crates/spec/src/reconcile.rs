@@ -68,7 +68,7 @@ pub fn reconcile(scheme: Scheme, checkpoint: &[u8], now: Option<&[u8]>, story: &
         }
     }
 
-    if landed {
+    if landed && before.reading.plan.writable {
         match tick_story(scheme, &out.bytes, story) {
             Ok(edits) => match apply(&out.bytes, &edits) {
                 Ok(bytes) => out.bytes = bytes,
@@ -175,7 +175,7 @@ fn put_back((story, marks): (&Story, &StoryMarks), (new_story, new_marks): (&Sto
 fn marks_back(old: &ItemMarks, new: &ItemMarks) -> Vec<Edit> {
     let slot = |marks: &ItemMarks, slot: Slot| marks.marks.iter().find(|mark| mark.slot == slot).cloned();
     let mut edits = Vec::new();
-    for kind in [Slot::Box, Slot::Flag, Slot::Status, Slot::Line] {
+    for kind in [Slot::Box, Slot::Flag, Slot::Status, Slot::Line, Slot::Verified] {
         match (slot(old, kind), slot(new, kind)) {
             (Some(old), Some(new)) if old.now != new.now => edits.extend(mark_back(&old, &new)),
             (None, Some(new)) if new.is_done => edits.push(new.replaced_by(new.open)),

@@ -6,7 +6,7 @@ use crate::document::{Document, Reading};
 use crate::error::SpecError;
 use crate::json::Flavour;
 use crate::text::Text;
-use crate::{beads, checklist, fixplan, github, kiro, openspec, prd, speckit, tasks_yaml};
+use crate::{backlog, beads, checklist, fixplan, flight, github, kiro, openspec, prd, speckit, tasks_yaml};
 
 /// A file with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,17 +29,36 @@ impl SpecText {
 pub struct SpecFiles {
     /// The format.
     pub scheme: Scheme,
-    /// The file that holds the stories and their state.
+    /// The file that holds the stories and their state; the first of them, where the work has several. With
+    /// [`NEXT_STEPS`] behind its path, only the next steps of a session log are the work, each a story of its own.
     pub main: SpecText,
-    /// What stands beside it. `OpenSpec`: `proposal.md`, `design.md`, `specs/**/spec.md`, further `tasks.md` relative to
-    /// the change's folder, and the project's `openspec/config.yaml`.
+    /// Further files that hold stories or their state, each of which can be read by itself.
+    pub more: Vec<SpecText>,
+    /// What stands beside them. `OpenSpec`: `proposal.md`, `design.md`, `specs/**/spec.md`, further `tasks.md` relative to
+    /// the change's folder, and the project's `openspec/config.yaml`. Backlog.md: `config.yml` and, without their text,
+    /// the tasks that were put aside.
     pub beside: Vec<SpecText>,
+    /// What the work is called if it is a folder with a file a story; none if it is its main file.
+    pub folder: Option<String>,
 }
+
+/// Behind the path of a session log of Flight Rules: its next steps are the work.
+pub const NEXT_STEPS: &str = "#next-steps";
 
 impl SpecFiles {
     /// A piece of work that is one file.
     pub fn single(scheme: Scheme, main: SpecText) -> Self {
-        Self { scheme, main, beside: Vec::new() }
+        Self { scheme, main, more: Vec::new(), beside: Vec::new(), folder: None }
+    }
+
+    /// The files that hold stories or their state.
+    pub fn stories(&self) -> impl Iterator<Item = &SpecText> {
+        std::iter::once(&self.main).chain(&self.more)
+    }
+
+    /// How the work is called in messages: its folder or its file.
+    pub fn name(&self) -> &str {
+        self.folder.as_deref().unwrap_or(&self.main.path)
     }
 }
 
@@ -48,6 +67,11 @@ impl SpecFiles {
 /// # Errors
 /// The main file cannot be read as work. Companions never stop a reading; what is wrong with them is a warning.
 pub fn read(files: &SpecFiles) -> Result<Reading, SpecError> {
+    match files.scheme {
+        Scheme::Backlog if files.folder.is_some() => return backlog::folder(files),
+        Scheme::Flight => return flight::read(files),
+        _ => {}
+    }
     let text = Text::decode(&files.main.path, &files.main.bytes)?;
     match files.scheme {
         Scheme::OpenSpec => openspec::read(&text, &files.beside),
@@ -73,6 +97,8 @@ pub(crate) fn document(scheme: Scheme, text: &Text<'_>, strictness: Strictness) 
         Scheme::GitHub => github::document(text),
         Scheme::Beads => beads::document(text),
         Scheme::Yaml => tasks_yaml::document(text),
+        Scheme::Flight => flight::document(text),
+        Scheme::Backlog => backlog::document(text),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tasks.yaml`: a list of mappings with titles, in the shapes that tools write.
 
-mod marks;
+pub(crate) mod marks;
 
 use ralphloop_core::ids::{StoryId, TaskId};
 use ralphloop_core::plan::{Context, Plan, Scheme, Story, StoryKind, Task, WorkId, WorkState};
@@ -128,6 +128,7 @@ impl Reader<'_, '_> {
             group: node.first_word(GROUPS).map(str::to_owned),
             tags: node.first(&["labels", "tags"]).map(Node::words).unwrap_or_default(),
             refs: Vec::new(),
+            file: None,
             line: Some(line),
             criteria: tasks.iter().map(|task| task.text.clone()).collect(),
             tasks,

@@ -56,6 +56,7 @@ fn story(story: &Story) -> Value {
         "group": story.group,
         "tags": story.tags,
         "refs": story.refs,
+        "file": story.file,
         "line": story.line,
         "tasks": story.tasks.iter().map(task).collect::<Vec<_>>(),
         "description": story.description,

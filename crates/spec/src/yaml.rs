@@ -7,6 +7,9 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 use crate::error::{ErrorClass, SpecError};
 use crate::text::{Text, saturate};
 
+/// Up to so many keys of a mapping are compared with each other; more are looked up.
+const FEW_KEYS: usize = 24;
+
 /// Lists and mappings inside each other, at most.
 const MAX_DEPTH: usize = 100;
 
@@ -180,11 +183,15 @@ impl Open {
 
 fn pairs(file: &str, values: Vec<Node>) -> Result<Vec<(Node, Node)>, SpecError> {
     let mut pairs: Vec<(Node, Node)> = Vec::new();
-    let mut seen = HashSet::new();
+    let mut seen: HashSet<String> = HashSet::new();
+    let many = values.len() > 2 * FEW_KEYS;
     let mut values = values.into_iter();
     while let (Some(key), Some(value)) = (values.next(), values.next()) {
+        let mut is_new = |word: &str| {
+            if many { seen.insert(word.to_owned()) } else { pairs.iter().all(|(other, _)| other.word() != Some(word)) }
+        };
         if let Some(word) = key.word()
-            && !seen.insert(word.to_owned())
+            && !is_new(word)
         {
             let message = format!("the key {word:?} is there twice in one mapping");
             return Err(SpecError::new(ErrorClass::DuplicateKey, file, message)

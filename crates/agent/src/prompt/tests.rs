@@ -20,6 +20,7 @@ fn story(id: &str, title: &str) -> Story {
         group: None,
         tags: Vec::new(),
         refs: Vec::new(),
+        file: None,
         line: None,
         tasks: vec![task("1.1", "Make the form", WorkState::Done), task("1.2", "Check the token", WorkState::Todo)],
         criteria: vec!["A wrong password is refused".into()],

@@ -31,6 +31,9 @@ pub(super) struct View<'a> {
     shorter: bool,
     previous: Vec<FailureView<'a>>,
     repair: Vec<FailureView<'a>>,
+    /// Files in conflict that this call is to resolve.
+    conflicts: &'a [String],
+    landed_meanwhile: &'a [String],
     last_words: Option<Fenced<'a>>,
     guidance: Vec<&'a str>,
     learnings: Vec<&'a str>,
@@ -48,6 +51,8 @@ pub(super) struct StoryView<'a> {
     title: String,
     description: Cow<'a, str>,
     notes: &'a str,
+    /// The file that it stands in, where the work has several.
+    file: Option<&'a str>,
     tasks: Vec<TaskView<'a>>,
     criteria: Vec<&'a str>,
 }
@@ -119,6 +124,8 @@ impl<'a> View<'a> {
             max_attempts: input.max_attempts,
             shorter,
             previous: brief.previous.iter().take(FAILURES).map(FailureView::new).collect(),
+            conflicts: &brief.conflicts,
+            landed_meanwhile: &brief.landed_meanwhile,
             repair: brief.repair.iter().take(FAILURES).map(FailureView::new).collect(),
             last_words: brief.last_words.as_deref().map(str::trim).filter(|words| !words.is_empty()).map(|words| {
                 let text = sanitize::tail(words, LAST_WORDS);
@@ -153,6 +160,7 @@ impl<'a> StoryView<'a> {
             title: one_line(&story.title),
             description: if shorter { cut(description, STORY_SHORTER) } else { Cow::Borrowed(description) },
             notes: story.notes.trim(),
+            file: story.file.as_deref(),
             tasks: story.tasks.iter().map(|task| TaskView::new(story, task)).collect(),
             criteria: story.criteria.iter().map(|criterion| criterion.trim()).collect(),
         }

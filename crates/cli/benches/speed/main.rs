@@ -12,6 +12,7 @@
 )]
 
 mod cpu;
+mod reading;
 mod roles;
 mod start;
 mod status;
@@ -26,13 +27,14 @@ use table::Table;
 /// A measurement: its name, and what fills the table.
 type Measurement = (&'static str, fn(&mut Table));
 
-const ALL: [Measurement; 6] = [
+const ALL: [Measurement; 7] = [
     ("story", story::measure),
     ("cpu", cpu::measure),
     ("tree", tree::measure),
     ("start", start::measure),
     ("status", status::measure),
     ("stream", stream::measure),
+    ("reading", reading::measure),
 ];
 
 fn main() {

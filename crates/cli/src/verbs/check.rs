@@ -1,34 +1,128 @@
-//! `check`: what is wrong with a piece of work, with places and ways out.
+//! `check`: what is wrong with a piece of work, with places and ways out; `--fix` mends what leaves no choice.
 
-use ralphloop_spec::{Diagnostic, Severity};
+use ralphloop_core::plan::Scheme;
+use ralphloop_engine::files::{Access, write_atomic};
+use ralphloop_engine::openspec_cli::{self, Level, OpenSpecError, Program, Validation};
+use ralphloop_spec::{Code, Diagnostic, Finding, Mended, Severity};
 use serde_json::json;
 
-use super::spec::open;
+use super::repository;
+use super::spec::{Opened, open};
 use crate::arguments::CheckArguments;
+use crate::config::Settings;
 use crate::error::{CliError, render_finding};
 use crate::exit::Exit;
 use crate::host::Host;
-use crate::output;
+use crate::output::{self, count};
 
 pub(super) fn check(arguments: &CheckArguments, host: &Host) -> Result<Exit, CliError> {
-    let opened = open(arguments.work.as_deref(), host)?;
-    let findings = ralphloop_spec::check(&opened.files);
+    let mut opened = open(arguments.work.as_deref(), host)?;
+    let mended = if arguments.fix { fix(&mut opened)? } else { None };
+    let mut findings = ralphloop_spec::check(&opened.files);
+    findings.extend(by_openspec(&opened, &findings)?);
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    if arguments.json {
+        output::json(&as_json(&opened, &findings, arguments.fix.then_some(mended.as_ref())))?;
+    } else {
+        output::data(&as_text(&opened, &findings, mended.as_ref(), arguments.fix))?;
+    }
+    Ok(if errors == 0 { Exit::DONE } else { Exit::USAGE })
+}
+
+/// Mends the main file on the disk and in `opened`.
+fn fix(opened: &mut Opened) -> Result<Option<Mended>, CliError> {
+    let Some(mended) = ralphloop_spec::mend(&opened.files) else { return Ok(None) };
+    let file = &opened.work.main;
+    let now = std::fs::read(file)
+        .map_err(|error| CliError::environment(format!("could not read {}", file.display())).cause(&error))?;
+    if now != opened.files.main.bytes {
+        return Err(CliError::environment(format!("{} is being changed; nothing was mended", file.display()))
+            .hint("try again when it is not"));
+    }
+    write_atomic(file, &mended.bytes, Access::Usual)
+        .map_err(|error| CliError::environment("nothing was mended").cause(&error))?;
+    opened.files.main.bytes.clone_from(&mended.bytes);
+    Ok(Some(mended))
+}
+
+fn as_json(opened: &Opened, findings: &[Diagnostic], mended: Option<Option<&Mended>>) -> serde_json::Value {
     let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
         findings.iter().partition(|finding| finding.severity == Severity::Error);
-    let work = opened.work.id.to_string();
-    if arguments.json {
-        let findings = json!({ "work": work, "ok": errors.is_empty(), "errors": errors, "warnings": warnings });
-        output::json(&findings)?;
-    } else {
-        for finding in &findings {
-            let hints = if finding.help.is_empty() { Vec::new() } else { vec![finding.help.clone()] };
-            let text =
-                render_finding(finding.severity == Severity::Error, &finding.message, opened.place(finding), &hints);
-            output::data(&text)?;
-        }
-        let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
-        let sum = format!("{}, {}", count(errors.len(), "error"), count(warnings.len(), "warning"));
-        output::data(&format!("{}: {sum}\n", output::one_line(&work)))?;
+    let mut value = json!({
+        "work": opened.work.id.to_string(), "ok": errors.is_empty(), "errors": errors, "warnings": warnings,
+    });
+    if let Some(mended) = mended {
+        let file = &opened.files.main.path;
+        let mends = mended.map_or(&[][..], |mended| &mended.mends);
+        value["fixed"] =
+            mends.iter().map(|mend| json!({ "file": file, "line": mend.line, "message": mend.what })).collect();
     }
-    Ok(if errors.is_empty() { Exit::DONE } else { Exit::USAGE })
+    value
+}
+
+fn as_text(opened: &Opened, findings: &[Diagnostic], mended: Option<&Mended>, fix: bool) -> String {
+    let mut text = String::new();
+    let file = output::one_line(&opened.files.main.path);
+    for mend in mended.map_or(&[][..], |mended| &mended.mends) {
+        text.push_str(&format!("fixed: {file}:{}: {}\n", mend.line, output::one_line(&mend.what)));
+    }
+    if fix && mended.is_none() {
+        text.push_str("nothing could be fixed without a choice that is yours\n");
+    }
+    for finding in findings {
+        let hints = if finding.help.is_empty() { Vec::new() } else { vec![finding.help.clone()] };
+        let is_error = finding.severity == Severity::Error;
+        text.push_str(&render_finding(is_error, &finding.message, opened.place(finding), &hints));
+    }
+    let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let sum =
+        format!("{}, {}", count(errors, "error", "errors"), count(findings.len() - errors, "warning", "warnings"));
+    text.push_str(&format!(
+        "{}: {sum}{}\n",
+        output::one_line(&opened.work.id.to_string()),
+        if fix { " left" } else { "" }
+    ));
+    text
+}
+
+/// What `openspec validate --strict` says of a change beyond what was found already. Without the program: nothing.
+fn by_openspec(opened: &Opened, known: &[Diagnostic]) -> Result<Vec<Diagnostic>, CliError> {
+    let (Scheme::OpenSpec, Some(_)) = (opened.work.id.scheme, &opened.work.change) else { return Ok(Vec::new()) };
+    let (project, change) = (&opened.work.project, &opened.work.id.id);
+    let timeout = Settings::default().command_timeout;
+    let (spawner, program) = (repository::spawner()?, Program::default());
+    let asked = openspec_cli::validate(&spawner, &program, project, change, timeout);
+    match repository::runtime()?.block_on(asked) {
+        Ok(validation) => Ok(told(&validation, opened, known)),
+        Err(OpenSpecError::Absent) => Ok(Vec::new()),
+        Err(error) => {
+            output::warn(&error.to_string());
+            Ok(Vec::new())
+        }
+    }
+}
+
+fn told(validation: &Validation, opened: &Opened, known: &[Diagnostic]) -> Vec<Diagnostic> {
+    let beside = opened.files.beside.iter().map(|file| file.path.as_str());
+    let files: Vec<&str> = std::iter::once(opened.files.main.path.as_str()).chain(beside).collect();
+    let diagnostic = |finding: &openspec_cli::Finding| {
+        // A path is a file of the change, or an element inside of it (`identity/spec.md`, `requirements[0].text`).
+        let file = files.iter().find(|file| !finding.path.is_empty() && file.ends_with(&finding.path));
+        let place =
+            if file.is_none() && !finding.path.is_empty() { format!("{}: ", finding.path) } else { String::new() };
+        Diagnostic {
+            code: Finding::Code(Code::OpenspecValidate),
+            severity: if finding.level == Level::Error { Severity::Error } else { Severity::Warning },
+            file: file.map_or_else(|| opened.files.main.path.clone(), |file| (*file).to_owned()),
+            line: finding.line.filter(|_| file.is_some()),
+            column: None,
+            message: format!("openspec: {place}{}", finding.message),
+            help: String::new(),
+        }
+    };
+    let same = |one: &Diagnostic, other: &Diagnostic| {
+        one.line.is_some() && one.line == other.line && one.file == other.file && one.severity <= other.severity
+    };
+    let told = validation.findings.iter().map(diagnostic);
+    told.filter(|finding| !known.iter().any(|known| same(finding, known))).collect()
 }

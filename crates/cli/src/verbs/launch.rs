@@ -8,8 +8,8 @@ use ralphloop_engine::settings::Settings;
 use ralphloop_engine::work::{self, WorkRef};
 use serde::{Deserialize, Serialize};
 
-use super::settings;
 use super::spec::not_usable;
+use super::{settings, tracker};
 use crate::config::{self, Layer};
 use crate::error::CliError;
 use crate::host::Host;
@@ -37,6 +37,8 @@ pub(super) struct Prepared {
     pub(super) work: WorkRef,
     /// The settings.
     pub(super) settings: Settings,
+    /// Whether the work is closed once all of it is done.
+    pub(super) finish: bool,
 }
 
 impl Launch {
@@ -60,6 +62,7 @@ impl Launch {
     /// Finds the work and decides the settings; `flags` of a later call go before those of this one.
     pub(super) fn prepare(mut self, flags: Layer, host: &Host) -> Result<Prepared, CliError> {
         let work = work::resolve(self.work.as_deref(), &self.cwd).map_err(|error| not_usable(&error))?;
+        tracker::refresh(&work)?;
         let (kept, lost) = config::from_texts(&self.flags);
         for name in lost {
             output::warn(&format!("the run was started with a setting that is not known any more: {name}"));
@@ -72,10 +75,8 @@ impl Launch {
         }
         let only = self.stories.iter().map(|id| StoryId::from(id.as_str())).collect();
         let settings = settings::decide(&config, &work.project, only)?;
-        // Named in full, so that it means the same when there is other work beside it.
-        let place = work.change.as_deref().unwrap_or(&work.main);
-        let named = format!("{}:{}", work.id.scheme.as_str(), place.display());
-        let launch = Self { work: Some(named), cwd: self.cwd, stories: self.stories, flags: again.flags };
-        Ok(Prepared { launch, work, settings })
+        let launch =
+            Self { work: Some(work.named_in_full()), cwd: self.cwd, stories: self.stories, flags: again.flags };
+        Ok(Prepared { launch, work, settings, finish: config.settings.finish })
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod clean;
 mod config;
 mod control;
+mod convert;
 mod demo;
 mod diff;
 mod doctor;
@@ -21,6 +22,7 @@ mod shell;
 mod show;
 mod spec;
 mod talk;
+mod tracker;
 mod verify;
 
 use crate::arguments::Verb;
@@ -36,6 +38,7 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::List(arguments) => list::list(&arguments, host),
         Verb::Show(arguments) => show::show(&arguments, host),
         Verb::Check(arguments) => check::check(&arguments, host),
+        Verb::Convert(arguments) => convert::convert(&arguments, host),
         Verb::Mark(arguments) => mark::mark(&arguments, host),
         Verb::Status(arguments) => runs::status(&arguments, host),
         Verb::Runs(arguments) => runs::runs(&arguments, host),

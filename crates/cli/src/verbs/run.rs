@@ -4,13 +4,14 @@ use ralphloop_core::event::Event;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
 use ralphloop_engine::driver::DriveError;
+use ralphloop_engine::finish;
 use ralphloop_engine::notice;
 use ralphloop_engine::start::{self, Ready, Request, Started, TakingUp};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::launch::{Launch, Prepared};
-use super::{dry_run, repository, spec};
+use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -42,13 +43,14 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
 
 /// Starts the run, prints what happens, and says how the program ends.
 pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -> Result<Exit, CliError> {
-    let Prepared { launch, work, settings } = prepared;
+    let Prepared { launch, work, settings, finish } = prepared;
     repository::runtime()?.block_on(async {
         let command_timeout = settings.times.command;
         let place = start::open(&work.project, repository::spawner()?, command_timeout)
             .await
             .map_err(|error| CliError::environment(error.to_string()))?;
         let caution = settings.agent.caution();
+        let closing = finish.then(|| place.clone());
         let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };
         match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
             Started::NothingToDo { reason } => {
@@ -58,20 +60,28 @@ pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -
                 } else {
                     output::data(&said)?;
                 }
+                if let Some(place) = closing {
+                    tracker::finish(&place, &work, command_timeout).await?;
+                }
                 Ok(Exit::DONE)
             }
             Started::Ready(ready) => {
                 if let Some(caution) = caution {
                     output::warn(caution);
                 }
-                drive(*ready, view).await
+                let offer = finish::offer(&work).filter(|_| !finish);
+                let exit = drive(*ready, view, offer).await?;
+                if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
+                    tracker::finish(&place, &work, command_timeout).await?;
+                }
+                Ok(exit)
             }
         }
     })
 }
 
 /// Drives a run that is ready, with a view of it beside.
-async fn drive(mut ready: Ready, view: ViewArguments) -> Result<Exit, CliError> {
+async fn drive(mut ready: Ready, view: ViewArguments, offer: Option<&str>) -> Result<Exit, CliError> {
     for warning in &ready.warnings {
         output::warn(warning);
     }
@@ -95,11 +105,17 @@ async fn drive(mut ready: Ready, view: ViewArguments) -> Result<Exit, CliError> 
     if let Err(error) = tokio::join!(printing, noting).0 {
         output::warn(&format!("the view of the run broke: {error}"));
     }
-    finish(&run, result, view)
+    sum_up(&run, result, view, offer)
 }
 
-fn finish(run: &Run, result: Result<Outcome, DriveError>, view: ViewArguments) -> Result<Exit, CliError> {
-    let text = summary::text(run);
+/// Prints the summary; `offer` is what closing the work would do.
+fn sum_up(
+    run: &Run,
+    result: Result<Outcome, DriveError>,
+    view: ViewArguments,
+    offer: Option<&str>,
+) -> Result<Exit, CliError> {
+    let text = summary::text(run, offer);
     if view.json {
         output::talk(&text);
     } else if let Err(error) = output::data(&text)

@@ -53,7 +53,7 @@ fn text(opened: &Opened, reading: &Reading, gates: &str) -> String {
     let _ = writeln!(
         text,
         "{}: {} of {} stories done, {} of {} tasks",
-        one_line(&opened.files.main.path),
+        one_line(opened.files.name()),
         progress.stories.0,
         progress.stories.1,
         progress.tasks.0,
@@ -113,8 +113,11 @@ fn notes(story: &Story, stage: Option<usize>, next: Option<&StoryId>) -> Vec<Str
         let ids: Vec<String> = story.deps.iter().map(|id| one_line(id.as_str())).collect();
         notes.push(format!("after {}", ids.join(", ")));
     }
-    if let Some(line) = story.line {
-        notes.push(format!("line {line}"));
+    match (&story.file, story.line) {
+        (Some(file), Some(1)) => notes.push(one_line(file)),
+        (Some(file), Some(line)) => notes.push(format!("{} line {line}", one_line(file))),
+        (_, Some(line)) => notes.push(format!("line {line}")),
+        (_, None) => {}
     }
     notes
 }

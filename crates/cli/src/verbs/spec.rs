@@ -23,6 +23,7 @@ pub(super) struct Opened {
 /// Finds and loads the work that `argument` names.
 pub(super) fn open(argument: Option<&str>, host: &Host) -> Result<Opened, CliError> {
     let work = work::resolve(argument, &host.cwd).map_err(|error| not_usable(&error))?;
+    super::tracker::refresh(&work)?;
     let files = work::load(&work).map_err(|error| not_usable(&error))?;
     Ok(Opened { work, files })
 }
@@ -91,7 +92,7 @@ impl Opened {
     }
 
     fn excerpt(&self, file: &str, line: Option<u32>, column: Option<u32>, label: &str) -> Option<Excerpt> {
-        let texts = std::iter::once(&self.files.main).chain(&self.files.beside);
+        let texts = self.files.stories().chain(&self.files.beside);
         let bytes = &texts.into_iter().find(|text| text.path == file)?.bytes;
         let text = String::from_utf8_lossy(bytes);
         let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);

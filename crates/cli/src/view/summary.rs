@@ -12,7 +12,8 @@ use super::{branch_name, rfc3339, short};
 use crate::output::{BAD, GOOD, HEAD, WARN, count, one_line, styled};
 
 /// The summary of a run that has ended, or whose process ends now.
-pub(crate) fn text(run: &Run) -> String {
+/// `offer` says what closing the work would do: it is offered where every story of it has passed.
+pub(crate) fn text(run: &Run, offer: Option<&str>) -> String {
     let mut out = String::new();
     let outcome = match run.activity() {
         Activity::Ended(outcome) | Activity::Ending(outcome) => Some(outcome),
@@ -37,7 +38,7 @@ pub(crate) fn text(run: &Run) -> String {
     let landed = run.records().filter(|(_, r)| matches!(r.state, StoryState::Landed { .. })).count();
     let commits = count(landed, "commit", "commits");
     let _ = writeln!(out, "Branch {}: {commits} of this run.", one_line(branch_name(run.branch())));
-    for line in next_steps(run, outcome) {
+    for line in next_steps(run, outcome, offer) {
         let _ = writeln!(out, "{} {line}", styled(HEAD, "Next:"));
     }
     out
@@ -96,7 +97,7 @@ pub(crate) fn ground_text(ground: ralphloop_core::effect::Ground) -> &'static st
     }
 }
 
-fn next_steps(run: &Run, outcome: Option<&Outcome>) -> Vec<String> {
+fn next_steps(run: &Run, outcome: Option<&Outcome>, offer: Option<&str>) -> Vec<String> {
     let resume = format!("`ralphloop resume {}`", run.id());
     match outcome {
         Some(Outcome::Complete) => {
@@ -104,8 +105,13 @@ fn next_steps(run: &Run, outcome: Option<&Outcome>) -> Vec<String> {
             let mut steps =
                 vec![format!("look at the commits: `git log {}..{}`", short(run.base().as_str()), one_line(name))];
             let work = &run.plan().work;
-            if work.scheme == Scheme::OpenSpec && run.records().all(|(_, r)| r.state.passed()) {
-                steps.push(format!("the change is done: `openspec archive {}` files it away", one_line(&work.id)));
+            if let Some(offer) = offer.filter(|_| run.records().all(|(_, r)| r.state.passed())) {
+                let by_hand = match work.scheme {
+                    Scheme::OpenSpec => format!(", as `openspec archive {}` does", one_line(&work.id)),
+                    _ => String::new(),
+                };
+                let work = one_line(&work.to_string());
+                steps.push(format!("the work is done: `ralphloop run {work} --finish` {offer}{by_hand}"));
             }
             steps
         }

@@ -70,4 +70,7 @@ fn issues_of_beads_are_run_but_never_written() {
     scene.run(&["run", "beads", "--headless"]).exits(0);
     landed_once(&scene, "owl-1", "perch.txt");
     scene.tree_is_clean();
+    // Nobody has closed it, but its commit tells.
+    scene.run(&["run", "beads", "--headless"]).exits(0).says("landed already").says("nothing to do");
+    assert_eq!(scene.calls().len(), 1);
 }

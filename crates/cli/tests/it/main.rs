@@ -3,10 +3,12 @@
 
 mod branches;
 mod cleaning;
+mod closing;
 mod crash;
 mod dialects;
 mod doctor;
 mod exit_codes;
+mod folders;
 mod formats;
 mod journal;
 mod locks;
@@ -16,6 +18,7 @@ mod openspec_change;
 mod printing;
 mod readme;
 mod real_claude;
+mod real_formats;
 mod recovery;
 mod refusals;
 mod regressions_loop;
@@ -23,6 +26,7 @@ mod regressions_tree;
 mod shell;
 mod stopping;
 mod stopping_elsewhere;
+mod trackers;
 mod verbs;
 mod verdicts;
 mod waiting;

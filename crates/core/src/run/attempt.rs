@@ -1,39 +1,44 @@
-//! One attempt, phase by phase: base checks, checkpoint, agent, inspection, checks, repair, landing or revert.
+//! One attempt, phase by phase: base checks, checkpoint, agent, inspection, checks, repair. What comes after proof is in
+//! `landing`, what comes after failure in `failing`.
 
 use std::collections::VecDeque;
 
+use super::{Baseline, Run};
 use super::brief::failure_of_checks;
-use super::story::StoryState;
-use super::{Activity, Run};
+use super::landing::{HALTED, moved};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AttemptId, CallNumber, CommitId, TreeId};
+use crate::ids::{AttemptId, CallNumber, LaneId, StoryId, TreeId};
 use crate::outcome::Outcome;
-use crate::policy::OnExhausted;
-use crate::verdict::{
-    AfterAgent, AttemptFailure, Cause, CheckEvidence, Tell, Verdict, after_agent, before_checks, judge,
-};
-
-/// The same failure this often in a row ends the story: nothing suggests that the next attempt would end otherwise.
-const SAME_FAILURE: u32 = 3;
-/// Attempts in a row without any output that show that the client is broken, not the story.
-const SILENT_ATTEMPTS: u32 = 2;
+use crate::verdict::{AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, judge};
 
 /// An attempt under way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attempt {
     /// Which.
     pub id: AttemptId,
+    /// Where.
+    pub lane: LaneId,
     /// How far it is.
     pub phase: Phase,
+    /// Guidance that its prompts have carried. It comes back if the attempt comes to nothing.
+    pub(super) carried: Vec<String>,
+    /// What is known of its base, which others may not share.
+    pub(super) base: Baseline,
+    /// How often its work was merged with what had landed meanwhile.
+    pub(super) merges: u32,
+    /// Stories that have landed since it began.
+    pub(super) landed_meanwhile: Vec<StoryId>,
+    /// The files in conflict that the agent is to resolve.
+    pub(super) resolves: Vec<String>,
 }
 
 /// How far an attempt is. What a phase needs lives inside it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Phase {
-    /// Chosen; its begin is being noted.
+    /// Chosen; its lane is being made ready.
     Beginning,
     /// Checks run on the base; the first of these is running.
     Baseline {
@@ -56,15 +61,12 @@ pub enum Phase {
     },
     /// Checks run; the first of the queue is running.
     Checking(Box<Checking>),
+    /// Proven, and waits for its turn to land.
+    Queued(Box<Proof>),
+    /// Its work is brought onto where the branch stands now.
+    Merging(Box<Proof>),
     /// The commit is being made.
-    Landing {
-        /// After which call.
-        call: CallNumber,
-        /// How it was proven.
-        ground: Ground,
-        /// The tree that was proven.
-        tree: TreeId,
-    },
+    Landing(Box<Proof>),
     /// The lane is being put back.
     Reverting {
         /// What comes then.
@@ -75,11 +77,35 @@ pub enum Phase {
 /// Checks under way.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checking {
-    call: CallNumber,
-    report: Box<AgentReport>,
-    tree: TreeReport,
-    queue: VecDeque<CheckRef>,
-    done: Vec<CheckEvidence>,
+    pub(super) call: CallNumber,
+    pub(super) stage: CheckStage,
+    pub(super) report: Box<AgentReport>,
+    pub(super) tree: TreeReport,
+    pub(super) queue: VecDeque<CheckRef>,
+    pub(super) done: Vec<CheckEvidence>,
+    /// How the work was proven before it was merged.
+    pub(super) ground: Option<Ground>,
+}
+
+impl Checking {
+    /// The check that is running.
+    pub fn current(&self) -> Option<CheckRef> {
+        self.queue.front().copied()
+    }
+}
+
+/// An attempt's work that was proven.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proof {
+    /// After which call.
+    pub call: CallNumber,
+    /// How.
+    pub ground: Ground,
+    /// On which tree.
+    pub tree: TreeId,
+    /// Its place in the queue.
+    pub(super) turn: u32,
+    pub(super) report: Box<AgentReport>,
 }
 
 /// What comes after a lane was put back.
@@ -101,6 +127,11 @@ pub enum AfterRevert {
         /// For what.
         reason: String,
     },
+    /// The work could not be merged with what landed meanwhile.
+    Unmerged {
+        /// Why.
+        reason: String,
+    },
     /// The provider is waited for, or a person is asked.
     Wait(Cause),
     /// The run ends.
@@ -110,24 +141,33 @@ pub enum AfterRevert {
 }
 
 impl Attempt {
-    pub(super) fn new(id: AttemptId) -> Self {
-        Self { id, phase: Phase::Beginning }
+    pub(super) fn new(id: AttemptId, lane: LaneId, base: Baseline) -> Self {
+        Self {
+            id,
+            lane,
+            phase: Phase::Beginning,
+            carried: Vec::new(),
+            base,
+            merges: 0,
+            landed_meanwhile: Vec::new(),
+            resolves: Vec::new(),
+        }
     }
 
     /// An attempt that is only to be put back.
-    pub(super) fn reverting(id: AttemptId) -> Self {
-        Self { id, phase: Phase::Reverting { then: AfterRevert::Again } }
+    pub(super) fn reverting(id: AttemptId, lane: LaneId) -> Self {
+        Self { phase: Phase::Reverting { then: AfterRevert::Again }, ..Self::new(id, lane, Baseline::default()) }
     }
 
     /// Programs run that can be ended: checks, the agent, a commit's hooks and its signing.
     pub(super) fn stoppable(&self) -> bool {
-        matches!(self.phase, Phase::Baseline { .. } | Phase::Agent { .. } | Phase::Checking(_) | Phase::Landing { .. })
+        matches!(self.phase, Phase::Baseline { .. } | Phase::Agent { .. } | Phase::Checking(_) | Phase::Landing(_))
     }
 
     /// What follows once the lane of an interrupted attempt is put back: a verdict that was reached before holds.
-    pub(super) fn after_interruption(self) -> AfterRevert {
-        match self.phase {
-            Phase::Reverting { then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. }) } => then,
+    pub(super) fn after_interruption(&self) -> AfterRevert {
+        match &self.phase {
+            Phase::Reverting { then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. }) } => then.clone(),
             _ => AfterRevert::Again,
         }
     }
@@ -135,73 +175,73 @@ impl Attempt {
     pub(super) fn has_checkpoint(&self) -> bool {
         !matches!(self.phase, Phase::Beginning | Phase::Baseline { .. })
     }
+
+    /// It has not called the agent yet.
+    pub(super) fn is_before_agent(&self) -> bool {
+        matches!(self.phase, Phase::Beginning | Phase::Baseline { .. } | Phase::Checkpointing)
+    }
 }
 
 impl Run {
     /// Takes in a fact about an attempt. One that is not under way, or in another phase, has no answer.
     pub(super) fn attempt_step(&mut self, fact: &Fact) -> Vec<Effect> {
-        let Activity::Attempt(attempt) = &self.activity else { return Vec::new() };
-        if fact.attempt() != Some(&attempt.id) {
-            return Vec::new();
-        }
+        let Some(attempt) = fact.attempt().and_then(|id| self.attempt(id)) else { return Vec::new() };
+        let id = attempt.id.clone();
         match (attempt.phase.clone(), fact) {
-            (Phase::Beginning, Fact::AttemptStarted { .. }) => self.begun(),
+            (Phase::Beginning, Fact::AttemptStarted { .. }) => self.begun(&id),
+            (Phase::Beginning, Fact::LaneFailed { why, .. }) => {
+                self.abandon(&id);
+                self.end(Outcome::Environment { reason: format!("there is no working tree for {id}: {why}") })
+            }
+            (Phase::Beginning, Fact::Trespassed { why, .. }) => {
+                self.abandon(&id);
+                self.halt(moved(why))
+            }
             (
                 Phase::Baseline { queue },
                 Fact::CheckFinished { stage: CheckStage::Baseline, check, result, took, .. },
             ) if queue.front() == Some(check) => {
                 self.know_time(*check, *took);
-                self.baseline_checked(queue, *check, result)
+                self.baseline_checked(&id, queue, *check, result)
             }
-            (Phase::Checkpointing, Fact::CheckpointTaken { .. }) => self.checkpointed(),
+            (Phase::Checkpointing, Fact::CheckpointTaken { .. }) => self.checkpointed(&id),
             (Phase::Checkpointing, Fact::CheckpointFailed { why, .. }) => {
                 let why = why.clone();
-                self.abandon();
-                self.finish(Outcome::Environment { reason: format!("no checkpoint could be taken: {why}") })
+                self.abandon(&id);
+                self.end(Outcome::Environment { reason: format!("no checkpoint could be taken: {why}") })
             }
             (Phase::Agent { call }, Fact::AgentEnded { call: ended, report, .. }) if call == *ended => {
-                self.agent_ended(call, report)
+                self.agent_ended(&id, call, report)
             }
             (Phase::Inspecting { call, report }, Fact::TreeInspected { call: seen, report: tree, .. })
                 if call == *seen =>
             {
-                self.inspected(call, report, tree)
+                self.inspected(&id, call, report, tree)
             }
+            (Phase::Inspecting { .. }, Fact::Trespassed { why, .. }) => self.trespassed(&id, why),
             (
-                Phase::Inspecting { .. } | Phase::Landing { .. } | Phase::Reverting { .. },
+                Phase::Inspecting { .. } | Phase::Merging(_) | Phase::Landing(_) | Phase::Reverting { .. },
                 Fact::RepositoryBroken { why, .. },
             ) => {
                 let why = why.clone();
-                self.leave_unclean();
-                self.finish(Outcome::Paused { reason: format!("the repository was changed under the run: {why}") })
+                self.leave_unclean(&id);
+                self.halt(Outcome::Paused { reason: format!("the repository was changed under the run: {why}") })
             }
-            (
-                Phase::Checking(checking),
-                Fact::CheckFinished { stage: CheckStage::Call(call), check, result, took, .. },
-            ) if checking.call == *call && checking.queue.front() == Some(check) => {
+            (Phase::Checking(checking), Fact::CheckFinished { stage, check, result, took, .. })
+                if checking.stage == *stage && checking.queue.front() == Some(check) =>
+            {
                 self.know_time(*check, *took);
-                self.checked(*checking, result)
+                self.checked(&id, *checking, result)
             }
-            (Phase::Landing { ground, .. }, Fact::Landed { commit, notes, .. }) => self.landed(commit, ground, notes),
-            (Phase::Landing { call, tree, .. }, Fact::LandingRefused { by, output, .. }) => {
-                let reason = refused(by, output);
-                let failure = Failure { reason, output: output.clone(), at_baseline: false };
-                self.checks_failed(call, vec![failure], &tree)
-            }
-            (Phase::Landing { .. }, Fact::LandingFailed { .. }) if self.stopping_now() => {
-                self.revert("the run was stopped", AfterRevert::Again)
-            }
-            (Phase::Landing { .. }, Fact::LandingFailed { why, .. }) => {
-                let outcome = Outcome::Environment { reason: format!("the story could not be committed: {why}") };
-                self.revert(&format!("the story could not be committed: {why}"), AfterRevert::End(outcome))
-            }
+            (Phase::Merging(proof), fact) => self.merging_step(&id, *proof, fact),
+            (Phase::Landing(proof), fact) => self.landing_step(&id, *proof, fact),
             (Phase::Reverting { then }, Fact::Reverted { kept, notes, .. }) => {
-                self.reverted(then, kept.as_ref(), notes)
+                self.reverted(&id, then, kept.as_ref(), notes)
             }
             (Phase::Reverting { .. }, Fact::RevertFailed { why, .. }) => {
                 let why = why.clone();
-                self.leave_unclean();
-                self.finish(Outcome::Paused {
+                self.leave_unclean(&id);
+                self.end(Outcome::Paused {
                     reason: format!("the tree could not be put back, so nothing more starts in it: {why}"),
                 })
             }
@@ -209,28 +249,19 @@ impl Run {
         }
     }
 
-    fn phase(&mut self, phase: Phase) {
-        if let Activity::Attempt(attempt) = &mut self.activity {
+    pub(super) fn phase(&mut self, id: &AttemptId, phase: Phase) {
+        if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.phase = phase;
         }
     }
 
-    fn attempt_id(&self) -> Option<AttemptId> {
-        self.attempt().map(|a| a.id.clone())
-    }
-
-    /// Leaves the attempt without a verdict; the story stays open.
-    fn abandon(&mut self) {
-        if let Some(id) = self.attempt_id() {
-            self.set_pending(&id.story);
+    /// Ends what runs for an attempt; one that nothing runs for, and that waits, is put back.
+    pub(super) fn stop_attempt(&mut self, id: &AttemptId) -> Vec<Effect> {
+        match self.attempt(id) {
+            Some(attempt) if attempt.stoppable() => vec![Effect::StopWork { attempt: id.clone() }],
+            Some(attempt) if attempt.waits_to_land() => self.revert(id, "the run was stopped", AfterRevert::Again),
+            _ => Vec::new(),
         }
-    }
-
-    /// Leaves the attempt's work in the lane. Nothing starts there before it has been put back.
-    fn leave_unclean(&mut self) {
-        self.unclean = self.attempt_id();
-        self.take_guidance_back();
-        self.abandon();
     }
 
     fn know_time(&mut self, check: CheckRef, took: std::time::Duration) {
@@ -241,319 +272,241 @@ impl Run {
 
     // Base checks and checkpoint.
 
-    fn begun(&mut self) -> Vec<Effect> {
-        let Some(id) = self.attempt_id() else { return Vec::new() };
+    fn begun(&mut self, id: &AttemptId) -> Vec<Effect> {
         if self.stopping_now() {
-            self.abandon();
+            self.abandon(id);
             return self.go_on();
         }
-        if self.baseline.story.as_ref() != Some(&id.story) {
-            self.baseline.story = Some(id.story.clone());
-            self.baseline.checks.clear();
+        let landings = self.baseline.landings;
+        let gates: Vec<usize> = self.gates_fastest_first().collect();
+        let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
+        if attempt.base.landings != landings {
+            // Something landed while the lane was made ready, so nobody knows which base it has.
+            attempt.base = Baseline::of_nobody_else();
         }
+        let base = &attempt.base;
         let mut queue: VecDeque<CheckRef> =
-            self.gates_fastest_first().filter(|g| !self.baseline.gates.contains_key(g)).map(CheckRef::Gate).collect();
+            gates.into_iter().filter(|g| !base.gates.contains_key(g)).map(CheckRef::Gate).collect();
         let checks = self.plan.story(&id.story).map_or(0, |s| s.checks.len());
-        queue.extend((0..checks).filter(|c| !self.baseline.checks.contains_key(c)).map(CheckRef::Story));
-        self.next_baseline_check(queue)
+        let is_known = |check: &usize| base.checks.contains_key(&(id.story.clone(), *check));
+        queue.extend((0..checks).filter(|check| !is_known(check)).map(CheckRef::Story));
+        self.next_baseline_check(id, queue)
     }
 
-    fn next_baseline_check(&mut self, queue: VecDeque<CheckRef>) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
+    fn next_baseline_check(&mut self, id: &AttemptId, queue: VecDeque<CheckRef>) -> Vec<Effect> {
+        let attempt = id.clone();
         if let Some(check) = queue.front().copied() {
-            self.phase(Phase::Baseline { queue });
+            self.phase(id, Phase::Baseline { queue });
             vec![Effect::RunCheck { attempt, stage: CheckStage::Baseline, check, fresh: false }]
         } else {
-            self.phase(Phase::Checkpointing);
+            self.phase(id, Phase::Checkpointing);
             vec![Effect::Checkpoint { attempt }]
         }
     }
 
     fn baseline_checked(
         &mut self,
+        id: &AttemptId,
         mut queue: VecDeque<CheckRef>,
         check: CheckRef,
         result: &CheckResult,
     ) -> Vec<Effect> {
         if self.stopping_now() || *result == CheckResult::Stopped {
-            self.abandon();
+            self.abandon(id);
             return self.go_on();
         }
         match check {
             CheckRef::Gate(gate) => {
                 if let CheckResult::CouldNotRun { why } = result {
-                    let label = self.label(check);
+                    let label = self.label(id, check);
                     let reason = format!(
                         "the gate `{label}` could not run: {why}; install what it needs, or name other gates with --gate"
                     );
-                    self.abandon();
-                    return self.finish(Outcome::Environment { reason });
+                    self.abandon(id);
+                    return self.end(Outcome::Environment { reason });
                 }
-                self.baseline.gates.insert(gate, result.clone());
+                self.know_base(id, |base| drop(base.gates.insert(gate, result.clone())));
             }
             CheckRef::Story(own) => {
-                self.baseline.checks.insert(own, result.clone());
+                self.know_base(id, |base| drop(base.checks.insert((id.story.clone(), own), result.clone())));
             }
         }
         queue.pop_front();
-        self.next_baseline_check(queue)
+        self.next_baseline_check(id, queue)
     }
 
-    fn checkpointed(&mut self) -> Vec<Effect> {
-        if self.stopping_now() {
-            return self.revert("the run was stopped", AfterRevert::Again);
+    /// Keeps what was found on the attempt's base, for others too if they begin on the same one.
+    fn know_base(&mut self, id: &AttemptId, know: impl Fn(&mut Baseline)) {
+        let Some(attempt) = self.attempts.get_mut(&id.story) else { return };
+        know(&mut attempt.base);
+        if attempt.base.landings == self.baseline.landings {
+            know(&mut self.baseline);
         }
-        let Some(id) = self.attempt_id() else { return Vec::new() };
-        let brief = self.first_brief(&id.story);
+    }
+
+    fn checkpointed(&mut self, id: &AttemptId) -> Vec<Effect> {
+        if self.stopping_now() {
+            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        }
+        let brief = self.first_brief(id);
         self.start_agent(id, CallNumber(0), brief)
     }
 
     // Agent and inspection.
 
-    fn start_agent(&mut self, attempt: AttemptId, call: CallNumber, brief: crate::effect::Brief) -> Vec<Effect> {
+    pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: crate::effect::Brief) -> Vec<Effect> {
         self.calls += 1;
-        self.phase(Phase::Agent { call });
-        vec![Effect::StartAgent { attempt, call, brief: Box::new(brief) }]
+        if let Some(attempt) = self.attempts.get_mut(&id.story) {
+            attempt.resolves.clone_from(&brief.conflicts);
+        }
+        self.phase(id, Phase::Agent { call });
+        vec![Effect::StartAgent { attempt: id.clone(), call, brief: Box::new(brief) }]
     }
 
-    fn agent_ended(&mut self, call: CallNumber, report: &AgentReport) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
+    fn agent_ended(&mut self, id: &AttemptId, call: CallNumber, report: &AgentReport) -> Vec<Effect> {
         self.usage = self.usage.plus(report.usage);
-        if let Some(record) = self.stories.get_mut(&attempt.story) {
+        if let Some(record) = self.stories.get_mut(&id.story) {
             record.usage = record.usage.plus(report.usage);
             record.agent_time += report.took;
         }
         for learning in &report.learnings {
             self.learn(learning);
         }
-        self.phase(Phase::Inspecting { call, report: Box::new(report.clone()) });
-        vec![Effect::Inspect { attempt, call }]
+        self.phase(id, Phase::Inspecting { call, report: Box::new(report.clone()) });
+        let resolves = self.attempt(id).map(|attempt| attempt.resolves.clone()).unwrap_or_default();
+        vec![Effect::Inspect { attempt: id.clone(), call, resolves }]
     }
 
-    fn inspected(&mut self, call: CallNumber, report: Box<AgentReport>, tree: &TreeReport) -> Vec<Effect> {
+    fn inspected(
+        &mut self,
+        id: &AttemptId,
+        call: CallNumber,
+        report: Box<AgentReport>,
+        tree: &TreeReport,
+    ) -> Vec<Effect> {
         if self.stopping_now() {
-            return self.revert("the run was stopped", AfterRevert::Again);
+            return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
         if matches!(report.end, AgentEnd::TimedOut { .. })
             && self.time_left().is_some_and(|left| left.is_zero())
             && let Some(outcome) = self.bound_reached()
         {
             // The agent's time was cut to what the run had left, which says nothing of the story.
-            return self.revert("the run's time is over", AfterRevert::End(outcome));
+            return self.revert(id, "the run's time is over", AfterRevert::End(outcome));
         }
         let verdict = after_agent(&report);
         if !matches!(verdict, AfterAgent::Inconclusive(_)) {
             self.trouble.provider_is_well();
         }
+        if let Some(why) = self.unresolved(id, &verdict, tree) {
+            return self.give_up_merging(id, &why);
+        }
         match verdict {
-            AfterAgent::Inconclusive(Cause::Stopped) => self.revert("the agent was stopped", AfterRevert::Again),
-            AfterAgent::Inconclusive(cause) => self.revert(&reason_of(&cause), AfterRevert::Wait(cause)),
-            AfterAgent::Blocked { reason } => self.revert(&format!("blocked: {reason}"), AfterRevert::Block { reason }),
-            AfterAgent::Failed(failure) => self.fail(failure, &report.end, &tree.tree),
-            AfterAgent::RunChecks => self.start_checks(call, report, tree),
+            AfterAgent::Inconclusive(Cause::Stopped) => self.revert(id, "the agent was stopped", AfterRevert::Again),
+            AfterAgent::Inconclusive(cause) => self.revert(id, &reason_of(&cause), AfterRevert::Wait(cause)),
+            AfterAgent::Blocked { reason } => {
+                self.revert(id, &format!("blocked: {reason}"), AfterRevert::Block { reason })
+            }
+            AfterAgent::Failed(failure) => self.fail(id, failure, &report.end, &tree.tree),
+            AfterAgent::RunChecks => self.start_checks(id, call, report, tree),
         }
     }
 
-    // Checks, repair, landing.
+    // Checks and repair.
 
-    fn start_checks(&mut self, call: CallNumber, report: Box<AgentReport>, tree: &TreeReport) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
-        let own = self.plan.story(&attempt.story).map_or(0, |s| s.checks.len());
-        let mut queue: VecDeque<CheckRef> = self.gates_fastest_first().map(CheckRef::Gate).collect();
-        queue.extend((0..own).map(CheckRef::Story));
+    fn start_checks(
+        &mut self,
+        id: &AttemptId,
+        call: CallNumber,
+        report: Box<AgentReport>,
+        tree: &TreeReport,
+    ) -> Vec<Effect> {
+        let queue = self.all_checks(id);
         if let Some(failure) = before_checks(&report, tree, !queue.is_empty()) {
-            return self.fail(failure, &report.end, &tree.tree);
+            return self.fail(id, failure, &report.end, &tree.tree);
         }
-        self.next_check(Checking { call, report, tree: tree.clone(), queue, done: Vec::new() })
+        let stage = CheckStage::Call(call);
+        self.next_check(id, Checking { call, stage, report, tree: tree.clone(), queue, done: Vec::new(), ground: None })
     }
 
-    fn next_check(&mut self, checking: Checking) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
-        let Some(check) = checking.queue.front().copied() else { return self.judge(&checking) };
+    /// The gates, the fastest first, then the story's own checks.
+    pub(super) fn all_checks(&self, id: &AttemptId) -> VecDeque<CheckRef> {
+        let own = self.plan.story(&id.story).map_or(0, |s| s.checks.len());
+        self.gates_fastest_first().map(CheckRef::Gate).chain((0..own).map(CheckRef::Story)).collect()
+    }
+
+    pub(super) fn next_check(&mut self, id: &AttemptId, checking: Checking) -> Vec<Effect> {
+        let Some(check) = checking.queue.front().copied() else { return self.judge(id, checking) };
         // On an unchanged tree the known results are those of the base; a check may look further than the tree.
         let fresh = checking.tree.files_changed == 0;
-        let stage = CheckStage::Call(checking.call);
-        self.phase(Phase::Checking(Box::new(checking)));
+        let (attempt, stage) = (id.clone(), checking.stage);
+        self.phase(id, Phase::Checking(Box::new(checking)));
         vec![Effect::RunCheck { attempt, stage, check, fresh }]
     }
 
-    fn checked(&mut self, mut checking: Checking, result: &CheckResult) -> Vec<Effect> {
+    fn checked(&mut self, id: &AttemptId, mut checking: Checking, result: &CheckResult) -> Vec<Effect> {
         if self.stopping_now() || *result == CheckResult::Stopped {
-            return self.revert("the run was stopped", AfterRevert::Again);
+            return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
         let Some(check) = checking.queue.pop_front() else { return Vec::new() };
-        let baseline = match check {
-            CheckRef::Gate(gate) => self.baseline.gates.get(&gate),
-            CheckRef::Story(own) => self.baseline.checks.get(&own),
-        };
-        let label = self.label(check);
+        let base = self.attempt(id).map(|attempt| &attempt.base);
+        let baseline = base.and_then(|base| match check {
+            CheckRef::Gate(gate) => base.gates.get(&gate),
+            CheckRef::Story(own) => base.checks.get(&(id.story.clone(), own)),
+        });
+        let label = self.label(id, check);
         checking.done.push(CheckEvidence { check, label, result: result.clone(), baseline: baseline.cloned() });
         if matches!(check, CheckRef::Gate(_)) && !result.passed() {
             // The first red gate says enough; the story's own checks are run all the same, they say what is missing.
             checking.queue.retain(|left| matches!(left, CheckRef::Story(_)));
         }
-        self.next_check(checking)
+        self.next_check(id, checking)
     }
 
-    fn judge(&mut self, checking: &Checking) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
-        let needs_no_change = self.plan.story(&attempt.story).is_some_and(|s| s.needs_no_change);
-        let tree = checking.tree.tree.clone();
-        match judge(&checking.report, &checking.tree, &checking.done, needs_no_change) {
-            Verdict::Pass(ground) => {
-                self.phase(Phase::Landing { call: checking.call, ground, tree });
-                vec![Effect::Land { attempt, ground }]
+    fn judge(&mut self, id: &AttemptId, checking: Checking) -> Vec<Effect> {
+        let Checking { call, report, tree, done, ground, .. } = checking;
+        // What was proven before a merge needs no further ground than that it still holds.
+        let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
+        match judge(&report, &tree, &done, needs_no_change) {
+            Verdict::Pass(found) => {
+                let proof = Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
+                // A merged tree stands on the newest commit, since nothing lands before it.
+                if ground.is_some() { self.land(id, proof) } else { self.proven(id, proof) }
             }
-            Verdict::ChecksFail(failures) => self.checks_failed(checking.call, failures, &tree),
-            Verdict::Fail(failure) => self.fail(failure, &checking.report.end, &tree),
+            Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
+            Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
             Verdict::SetUp { message } => {
                 let outcome = Outcome::Environment { reason: message.clone() };
-                self.revert(&message, AfterRevert::End(outcome))
+                self.revert(id, &message, AfterRevert::End(outcome))
             }
         }
     }
 
-    fn checks_failed(&mut self, call: CallNumber, failures: Vec<Failure>, tree: &TreeId) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
+    pub(super) fn checks_failed(
+        &mut self,
+        id: &AttemptId,
+        call: CallNumber,
+        failures: Vec<Failure>,
+        tree: &TreeId,
+    ) -> Vec<Effect> {
         if self.stopping_now() {
-            return self.revert("the run was stopped", AfterRevert::Again);
+            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        }
+        if self.halted {
+            return self.revert(id, HALTED, AfterRevert::Again);
         }
         if call.0 >= self.policy.max_repairs {
-            return self.fail(failure_of_checks(failures), &AgentEnd::Finished, tree);
+            return self.fail(id, failure_of_checks(failures), &AgentEnd::Finished, tree);
         }
         if let Some(outcome) = self.bound_reached() {
             let reason = format!("{}, and no repair may start", failure_of_checks(failures).reason);
-            return self.revert(&reason, AfterRevert::End(outcome));
+            return self.revert(id, &reason, AfterRevert::End(outcome));
         }
-        let brief = self.repair_brief(failures);
-        self.start_agent(attempt, CallNumber(call.0 + 1), brief)
-    }
-
-    fn landed(&mut self, commit: &CommitId, ground: Ground, notes: &[String]) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
-        if let Some(record) = self.stories.get_mut(&attempt.story) {
-            record.state = StoryState::Landed { commit: commit.clone(), ground };
-            record.reason = None;
-            record.notes = notes.to_vec();
-        }
-        self.carried.clear();
-        self.trouble.no_output = 0;
-        self.baseline = super::Baseline::default();
-        self.go_on()
-    }
-
-    // Failing and going back.
-
-    fn fail(&mut self, failure: AttemptFailure, end: &AgentEnd, tree: &TreeId) -> Vec<Effect> {
-        let mut text = failure.reason.clone();
-        if let Tell::Failures(failures) = &failure.tell {
-            for f in failures {
-                text.push('\n');
-                text.push_str(&f.output);
-            }
-        }
-        let told_before = self.attempt().and_then(|a| self.stories.get(&a.id.story)).map(|r| r.tell.clone());
-        let last = matches!(end, AgentEnd::PermissionDenied { .. })
-            || (failure.tell == Tell::Shorten && told_before == Some(Tell::Shorten));
-        let fingerprint = Fingerprint::new(&text, Some(tree.clone()));
-        let silent = matches!(end, AgentEnd::NoOutput);
-        let reason = failure.reason.clone();
-        self.revert(&reason, AfterRevert::Charge { failure, fingerprint, last, silent })
-    }
-
-    pub(super) fn revert(&mut self, reason: &str, then: AfterRevert) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
-        self.phase(Phase::Reverting { then });
-        vec![Effect::Revert { attempt, reason: reason.to_owned() }]
-    }
-
-    fn reverted(&mut self, then: AfterRevert, kept: Option<&String>, notes: &[String]) -> Vec<Effect> {
-        let Some(attempt) = self.attempt_id() else { return Vec::new() };
-        self.unclean = None;
-        self.set_pending(&attempt.story);
-        if let Some(record) = self.stories.get_mut(&attempt.story) {
-            record.notes = notes.to_vec();
-            if let Some(kept) = kept {
-                record.kept.push((attempt.number, kept.clone()));
-            }
-        }
-        match then {
-            AfterRevert::Charge { .. } | AfterRevert::Block { .. } => self.carried.clear(),
-            AfterRevert::Again | AfterRevert::Wait(_) | AfterRevert::End(_) => self.take_guidance_back(),
-        }
-        match then {
-            AfterRevert::Again => self.go_on(),
-            AfterRevert::End(outcome) => self.finish(outcome),
-            AfterRevert::Wait(cause) => {
-                if let Some(record) = self.stories.get_mut(&attempt.story) {
-                    record.reason = Some(reason_of(&cause));
-                }
-                self.wait_for(&cause)
-            }
-            AfterRevert::Block { reason } => {
-                if let Some(record) = self.stories.get_mut(&attempt.story) {
-                    record.state = StoryState::Blocked;
-                    record.reason = Some(reason);
-                }
-                self.trouble.no_output = 0;
-                self.go_on()
-            }
-            AfterRevert::Charge { failure, fingerprint, last, silent } => {
-                self.charge(&attempt, failure, fingerprint, last, silent)
-            }
-        }
-    }
-
-    fn charge(
-        &mut self,
-        attempt: &AttemptId,
-        failure: AttemptFailure,
-        fingerprint: Fingerprint,
-        last: bool,
-        silent: bool,
-    ) -> Vec<Effect> {
-        self.trouble.no_output = if silent { self.trouble.no_output + 1 } else { 0 };
-        let max_retries = self.policy.max_retries;
-        let Some(record) = self.stories.get_mut(&attempt.story) else { return Vec::new() };
-        record.charged += 1;
-        let times = match &record.streak {
-            Some((same, times)) if *same == fingerprint => times + 1,
-            _ => 1,
-        };
-        record.streak = Some((fingerprint, times));
-        record.tell = failure.tell;
-        record.failure = Some(failure.reason.clone());
-        let stuck = times >= SAME_FAILURE && record.charged <= max_retries;
-        let exhausted = last || stuck || record.charged > max_retries;
-        record.reason = Some(if stuck {
-            format!(
-                "{} (the same failure {times} times in a row: no progress, so it is not tried again)",
-                failure.reason
-            )
-        } else {
-            failure.reason
-        });
-        if exhausted {
-            record.state = StoryState::Failed;
-        }
-        if self.trouble.no_output >= SILENT_ATTEMPTS {
-            return self.finish(Outcome::Paused {
-                reason: format!(
-                    "the agent produced no output {SILENT_ATTEMPTS} times in a row: the client is broken, not the story; \
-                     start it by hand to see why"
-                ),
-            });
-        }
-        match (exhausted, self.policy.on_exhausted) {
-            (false, _) | (true, OnExhausted::Skip) => self.go_on(),
-            (true, OnExhausted::Stop) => match self.asked_to_end() {
-                Some(outcome) => self.finish(outcome),
-                None => self.finish(Outcome::Failed),
-            },
-            (true, OnExhausted::Pause) => self.finish(Outcome::Paused {
-                reason: format!("{} has used up its attempts; resume tries it afresh", attempt.story),
-            }),
-        }
+        let brief = self.repair_brief(id, failures);
+        let mut effects = self.start_agent(id, CallNumber(call.0 + 1), brief);
+        // A merged tree that is repaired gives its turn to the next.
+        effects.extend(self.next_landing());
+        effects
     }
 
     // Gates.
@@ -565,27 +518,19 @@ impl Run {
         gates.into_iter()
     }
 
-    /// How a check of the attempt under way is called.
-    pub fn label(&self, check: CheckRef) -> String {
+    /// How a check of an attempt is called.
+    pub fn label(&self, id: &AttemptId, check: CheckRef) -> String {
         match check {
             CheckRef::Gate(gate) => self.policy.gates.get(gate).map(|g| g.name.clone()),
-            CheckRef::Story(own) => self
-                .attempt()
-                .and_then(|a| self.plan.story(&a.id.story))
-                .and_then(|s| s.checks.get(own))
-                .map(|c| c.label().to_owned()),
+            CheckRef::Story(own) => {
+                self.plan.story(&id.story).and_then(|s| s.checks.get(own)).map(|c| c.label().to_owned())
+            }
         }
         .unwrap_or_default()
     }
 }
 
-/// Why there is no commit, with the last thing that was said about it.
-fn refused(by: &str, output: &str) -> String {
-    let last = output.lines().rev().map(str::trim).find(|line| !line.is_empty());
-    last.map_or_else(|| by.to_owned(), |last| format!("{by}: {last}"))
-}
-
-fn reason_of(cause: &Cause) -> String {
+pub(super) fn reason_of(cause: &Cause) -> String {
     match cause {
         Cause::Limit { message, .. } => format!("the provider's limit was reached: {message}"),
         Cause::Provider { message } | Cause::Environment { message } => message.clone(),

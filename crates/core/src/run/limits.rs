@@ -40,10 +40,12 @@ impl Run {
     pub(super) fn bound_reached(&self) -> Option<Outcome> {
         let budget = &self.policy.budget;
         let reached = |bound, reason| Some(Outcome::BoundReached { bound, reason, resume_at: None });
+        // An attempt that has begun will call the agent.
+        let calls = self.calls.saturating_add(self.calls_to_come());
         if let Some(max) = budget.iterations
-            && self.calls >= max
+            && calls >= max
         {
-            return reached(Bound::Iterations, format!("{} of {max} iterations are used", self.calls));
+            return reached(Bound::Iterations, format!("{calls} of {max} iterations are used"));
         }
         if let Some(max) = budget.cost
             && let Some(spent) = self.usage.cost
@@ -68,34 +70,42 @@ impl Run {
         None
     }
 
+    fn calls_to_come(&self) -> u32 {
+        u32::try_from(self.attempts.values().filter(|attempt| attempt.is_before_agent()).count()).unwrap_or(u32::MAX)
+    }
+
     /// Waits for the provider, or ends the run if that would take too long.
     pub(super) fn wait_for(&mut self, cause: &Cause) -> Vec<Effect> {
+        if let Activity::Ending(_) | Activity::Ended(_) = self.activity {
+            return self.go_on();
+        }
         match cause {
             Cause::Limit { resets_at, message } => self.wait_for_limit(*resets_at, message),
             Cause::Provider { message } => self.wait_for_provider(message),
-            Cause::Environment { message } => self.finish(Outcome::Environment { reason: message.clone() }),
+            Cause::Environment { message } => self.end(Outcome::Environment { reason: message.clone() }),
             Cause::Stopped => self.go_on(),
         }
     }
 
     fn wait_for_limit(&mut self, resets_at: Option<Timestamp>, message: &str) -> Vec<Effect> {
-        self.trouble.limit += 1;
+        self.trouble.limit += self.once_a_wait();
         if self.trouble.limit > WAITS_IN_A_ROW {
-            return self.finish(Outcome::Paused {
+            return self.end(Outcome::Paused {
                 reason: format!("{WAITS_IN_A_ROW} waits for the provider's limit in a row did not help: {message}"),
             });
         }
         let (until, note) = match resets_at {
             Some(at) if at > self.last_at => (at.after(RESET_MARGIN), String::new()),
             stated => {
-                let guess = GUESS.saturating_mul(1 << (self.trouble.limit - 1)).min(self.policy.limit_wait);
+                let doubled = self.trouble.limit.saturating_sub(1);
+                let guess = GUESS.saturating_mul(1 << doubled).min(self.policy.limit_wait);
                 let why = if stated.is_some() { "the stated reset has passed" } else { "no reset time was given" };
                 (self.last_at.after(guess), format!(" ({why}, so the time is a guess)"))
             }
         };
         let reason = format!("waiting for the provider's limit to reset{note}: {message}");
         if until.since(self.last_at) > self.policy.limit_wait.saturating_add(RESET_MARGIN) {
-            return self.finish(Outcome::BoundReached {
+            return self.end(Outcome::BoundReached {
                 bound: Bound::LimitWait,
                 reason: format!(
                     "the provider's limit resets later than --limit-wait ({} s) allows: {message}",
@@ -108,26 +118,31 @@ impl Run {
     }
 
     fn wait_for_provider(&mut self, message: &str) -> Vec<Effect> {
-        self.trouble.provider += 1;
+        self.trouble.provider += self.once_a_wait();
         if self.trouble.provider >= self.policy.provider_retries {
-            return self.finish(Outcome::Paused {
+            return self.end(Outcome::Paused {
                 reason: format!("{} tries in a row did not get through: {message}", self.trouble.provider),
             });
         }
-        let backoff = BACKOFF.saturating_mul(3_u32.saturating_pow(self.trouble.provider - 1)).min(BACKOFF_CAP);
+        let backoff = BACKOFF.saturating_mul(3_u32.saturating_pow(self.trouble.provider.saturating_sub(1))).min(BACKOFF_CAP);
         let until = self.last_at.after(self.jittered(backoff));
         self.sleep_until(until, format!("waiting before the next try: {message}"))
     }
 
+    /// Several attempts that meet the same trouble are one trouble.
+    fn once_a_wait(&self) -> u32 {
+        u32::from(self.wait().is_none())
+    }
+
     fn sleep_until(&mut self, until: Timestamp, reason: String) -> Vec<Effect> {
         if let Some(outcome) = self.asked_to_end() {
-            return self.finish(outcome);
+            return self.end(outcome);
         }
         let span = until.since(self.last_at);
         if let Some(max) = self.policy.budget.duration
             && self.active_time.saturating_add(span) > max
         {
-            return self.finish(Outcome::BoundReached {
+            return self.end(Outcome::BoundReached {
                 bound: Bound::Duration,
                 reason: format!(
                     "a wait of {} s would outlast the {} s of the run: {reason}",
@@ -136,6 +151,9 @@ impl Run {
                 ),
                 resume_at: Some(until),
             });
+        }
+        if self.wait().is_some_and(|wait| wait.until >= until) {
+            return Vec::new();
         }
         self.activity = Activity::Waiting(Wait { until, reason, span });
         vec![Effect::Sleep { until }]
@@ -153,7 +171,10 @@ impl Run {
 
     pub(super) fn woke(&mut self) -> Vec<Effect> {
         match &self.activity {
-            Activity::Waiting(wait) if self.last_at >= wait.until => self.go_on(),
+            Activity::Waiting(wait) if self.last_at >= wait.until => {
+                self.activity = Activity::Working;
+                self.go_on()
+            }
             Activity::Waiting(wait) => self.sleep_on(wait.clone()),
             _ => Vec::new(),
         }

@@ -3,6 +3,8 @@
 
 mod attempt;
 mod brief;
+mod failing;
+mod landing;
 mod limits;
 mod recover;
 mod schedule;
@@ -11,32 +13,31 @@ mod story;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-pub use attempt::{Attempt, Phase};
+pub use attempt::{Attempt, Checking, Phase};
 pub use story::{StoryRecord, StoryState};
 
 use crate::effect::Effect;
 use crate::event::{Event, Fact, PlanChange, StopCause, StopLevel};
 use crate::evidence::{CheckResult, Usage};
-use crate::ids::{AttemptId, CommitId, RunId, StoryId};
+use crate::ids::{AttemptId, CommitId, LaneId, RunId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::units::Timestamp;
 
+use attempt::AfterRevert;
 use limits::Trouble;
 
-/// What the run is doing.
+/// What the run as a whole is doing. Attempts may be under way in all of these but the last.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Activity {
-    /// Looks at the spec, then chooses a story.
+    /// Looks at the spec, then chooses stories.
     CheckingPlan,
-    /// Tries a story.
-    Attempt(Box<Attempt>),
-    /// Finishes what a crash left of a landing.
-    Settling(AttemptId),
-    /// Waits for the provider.
+    /// Lets the attempts under way go on, and finishes what a crash left of landings.
+    Working,
+    /// Waits for the provider; no further attempt begins before that is over.
     Waiting(Wait),
-    /// Is about to end.
+    /// Ends when the attempts under way have; none begins any more.
     Ending(Outcome),
     /// Has ended. [`Fact::Restarted`] takes it up again.
     Ended(Outcome),
@@ -56,9 +57,22 @@ pub struct Wait {
 /// The results of checks on one base, reused until something lands on it.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Baseline {
+    /// How many landings the base has seen: results on another are not comparable.
+    landings: u32,
     gates: BTreeMap<usize, CheckResult>,
-    story: Option<StoryId>,
-    checks: BTreeMap<usize, CheckResult>,
+    checks: BTreeMap<(StoryId, usize), CheckResult>,
+}
+
+impl Baseline {
+    /// That of the base that a landing makes: nothing is known yet.
+    fn next(&self) -> Self {
+        Self { landings: self.landings.saturating_add(1), ..Self::default() }
+    }
+
+    /// That of a base which no other attempt is sure to share.
+    fn of_nobody_else() -> Self {
+        Self { landings: u32::MAX, ..Self::default() }
+    }
 }
 
 /// One execution of a plan.
@@ -72,11 +86,15 @@ pub struct Run {
     agent: String,
     stories: BTreeMap<StoryId, StoryRecord>,
     activity: Activity,
+    /// The attempts under way, at most one a story and one a lane.
+    attempts: BTreeMap<StoryId, Attempt>,
+    /// Landings that a crash left half done, and where.
+    settling: BTreeMap<AttemptId, LaneId>,
     stop: Option<(StopCause, StopLevel)>,
     pause: bool,
+    /// Nothing more may land.
+    halted: bool,
     guidance: Vec<String>,
-    /// Guidance that prompts of the attempt under way have carried. It comes back if the attempt comes to nothing.
-    carried: Vec<String>,
     learnings: Vec<String>,
     usage: Usage,
     calls: u32,
@@ -87,8 +105,8 @@ pub struct Run {
     gate_times: BTreeMap<usize, Duration>,
     baseline: Baseline,
     trouble: Trouble,
-    /// The attempt whose work still lies in the lane, because it could not be put back.
-    unclean: Option<AttemptId>,
+    /// Attempts whose work still lies in their lanes, because it could not be put back.
+    unclean: BTreeMap<AttemptId, LaneId>,
     /// The run was taken up and has not read the spec since: commands that a person changed meanwhile hold.
     commands_may_change: bool,
 }
@@ -110,10 +128,12 @@ impl Run {
             agent: agent.clone(),
             stories: BTreeMap::new(),
             activity: Activity::CheckingPlan,
+            attempts: BTreeMap::new(),
+            settling: BTreeMap::new(),
             stop: None,
             pause: false,
+            halted: false,
             guidance: Vec::new(),
-            carried: Vec::new(),
             learnings: Vec::new(),
             usage: Usage::default(),
             calls: 0,
@@ -124,7 +144,7 @@ impl Run {
             gate_times: BTreeMap::new(),
             baseline: Baseline::default(),
             trouble: Trouble::default(),
-            unclean: None,
+            unclean: BTreeMap::new(),
             commands_may_change: false,
         };
         started.enrol_stories();
@@ -170,11 +190,16 @@ impl Run {
                 self.ended_at = Some(at);
                 Vec::new()
             }
-            Fact::Settled { attempt } => match &self.activity {
-                Activity::Settling(settling) if settling == attempt => self.go_on(),
-                _ => Vec::new(),
+            Fact::Settled { attempt } => match self.settling.remove(attempt) {
+                Some(_) => self.go_on(),
+                None => Vec::new(),
             },
             Fact::AttemptStarted { .. }
+            | Fact::LaneFailed { .. }
+            | Fact::Merged { .. }
+            | Fact::MergeFailed { .. }
+            | Fact::Trespassed { .. }
+            | Fact::LandingBlocked { .. }
             | Fact::CheckStarted { .. }
             | Fact::CheckFinished { .. }
             | Fact::CheckpointTaken { .. }
@@ -191,13 +216,29 @@ impl Run {
         }
     }
 
-    /// Between stories: looks at the spec first, unless the run is to end.
+    /// Something came to its end: looks at the spec before the next story is chosen, if there is room for one; ends the
+    /// run, if it is to end and nothing is under way any more.
     fn go_on(&mut self) -> Vec<Effect> {
+        match &self.activity {
+            Activity::Ended(_) => return Vec::new(),
+            Activity::Ending(outcome) if self.is_idle() => return vec![Effect::Finish { outcome: outcome.clone() }],
+            Activity::Ending(_) => return Vec::new(),
+            Activity::CheckingPlan | Activity::Working | Activity::Waiting(_) => {}
+        }
         if let Some(outcome) = self.asked_to_end() {
-            return self.finish(outcome);
+            return self.end(outcome);
+        }
+        let has_room = self.settling.is_empty() && self.attempts.len() < self.policy.lanes();
+        if self.activity != Activity::Working || !has_room {
+            return Vec::new();
         }
         self.activity = Activity::CheckingPlan;
         vec![Effect::CheckPlan]
+    }
+
+    /// Nothing is under way.
+    fn is_idle(&self) -> bool {
+        self.attempts.is_empty() && self.settling.is_empty()
     }
 
     fn plan_checked(&mut self, spec: &PlanChange) -> Vec<Effect> {
@@ -205,14 +246,14 @@ impl Run {
             return Vec::new();
         }
         if let Some(outcome) = self.asked_to_end() {
-            return self.finish(outcome);
+            return self.end(outcome);
         }
         match spec {
             PlanChange::Same => {}
             PlanChange::Changed { plan } if self.commands_may_change => self.adopt((**plan).clone()),
             PlanChange::Changed { plan } => self.adopt_edits(plan),
             PlanChange::Unreadable { message } => {
-                return self.finish(Outcome::Paused {
+                return self.end(Outcome::Paused {
                     reason: format!("the spec can no longer be read: {message}; mend it, then resume"),
                 });
             }
@@ -221,9 +262,23 @@ impl Run {
         self.select()
     }
 
-    fn finish(&mut self, outcome: Outcome) -> Vec<Effect> {
-        self.activity = Activity::Ending(outcome.clone());
-        vec![Effect::Finish { outcome }]
+    /// No further attempt begins, and the run ends as soon as those under way have ended. The first reason to end stays
+    /// the run's.
+    fn end(&mut self, outcome: Outcome) -> Vec<Effect> {
+        if !matches!(self.activity, Activity::Ending(_) | Activity::Ended(_)) {
+            self.activity = Activity::Ending(outcome);
+        }
+        self.go_on()
+    }
+
+    /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
+    fn halt(&mut self, outcome: Outcome) -> Vec<Effect> {
+        self.halted = true;
+        let queued: Vec<AttemptId> = self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
+        let mut effects: Vec<Effect> =
+            queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
+        effects.extend(self.end(outcome));
+        effects
     }
 
     fn stop_requested(&mut self, cause: StopCause, level: StopLevel) -> Vec<Effect> {
@@ -232,17 +287,17 @@ impl Run {
             _ => level,
         };
         self.stop = Some((cause, level));
-        match &mut self.activity {
-            Activity::Waiting(_) => self.finish(Outcome::Stopped { cause }),
-            Activity::Attempt(attempt) if level == StopLevel::Now && attempt.stoppable() => {
-                vec![Effect::StopWork { attempt: attempt.id.clone() }]
-            }
-            Activity::Attempt(_)
-            | Activity::CheckingPlan
-            | Activity::Settling(_)
-            | Activity::Ending(_)
-            | Activity::Ended(_) => Vec::new(),
+        let mut effects = if level == StopLevel::Now { self.stop_work() } else { Vec::new() };
+        if let Activity::Waiting(_) = self.activity {
+            effects.extend(self.end(Outcome::Stopped { cause }));
         }
+        effects
+    }
+
+    /// Ends what runs for the attempts under way, and puts back those that only wait for their turn.
+    fn stop_work(&mut self) -> Vec<Effect> {
+        let ids: Vec<AttemptId> = self.attempts.values().map(|a| a.id.clone()).collect();
+        ids.into_iter().flat_map(|id| self.stop_attempt(&id)).collect()
     }
 
     fn pause_requested(&mut self) -> Vec<Effect> {
@@ -304,10 +359,22 @@ impl Run {
     pub fn activity(&self) -> &Activity {
         &self.activity
     }
-    /// The attempt under way.
-    pub fn attempt(&self) -> Option<&Attempt> {
+    /// The attempts under way, by story.
+    pub fn attempts(&self) -> impl ExactSizeIterator<Item = &Attempt> {
+        self.attempts.values()
+    }
+    /// The attempt of that id, if it is under way.
+    pub fn attempt(&self, id: &AttemptId) -> Option<&Attempt> {
+        self.attempts.get(&id.story).filter(|attempt| attempt.id == *id)
+    }
+    /// The lane of an attempt that is under way, or of which a landing is being settled.
+    pub fn lane_of(&self, id: &AttemptId) -> Option<LaneId> {
+        self.attempt(id).map(|attempt| attempt.lane).or_else(|| self.settling.get(id).copied())
+    }
+    /// The wait for the provider that is on.
+    pub fn wait(&self) -> Option<&Wait> {
         match &self.activity {
-            Activity::Attempt(attempt) => Some(attempt),
+            Activity::Waiting(wait) => Some(wait),
             _ => None,
         }
     }
@@ -343,9 +410,9 @@ impl Run {
     pub fn ended_at(&self) -> Option<Timestamp> {
         self.ended_at
     }
-    /// An attempt's work still lies in the lane, because it could not be put back.
+    /// An attempt's work still lies in its lane, because it could not be put back.
     pub fn is_unclean(&self) -> bool {
-        self.unclean.is_some()
+        !self.unclean.is_empty()
     }
     /// How long it has been at work, time between an end and a resume left out.
     pub fn active_time(&self) -> Duration {

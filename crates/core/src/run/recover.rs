@@ -1,11 +1,11 @@
 //! Taking a run up again: after a stop, a pause, a bound, or the death of its process.
 
-use super::attempt::{AfterRevert, Attempt, Phase};
+use super::attempt::{Attempt, Phase};
 use super::story::StoryState;
 use super::{Activity, Run};
 use crate::effect::{Effect, Ground};
 use crate::event::PlanChange;
-use crate::ids::{AttemptId, CommitId, StoryId};
+use crate::ids::{CommitId, StoryId};
 use crate::outcome::Outcome;
 use crate::policy::Policy;
 
@@ -25,52 +25,57 @@ impl Run {
         self.stop = None;
         self.pause = false;
         self.trouble = super::limits::Trouble::default();
-        self.baseline = super::Baseline::default();
+        self.baseline = self.baseline.next();
+        self.halted = false;
         self.ended_at = None;
         self.commands_may_change = true;
         self.know_landed(landed);
-        let was = std::mem::replace(&mut self.activity, Activity::CheckingPlan);
+        let was = std::mem::replace(&mut self.activity, Activity::Working);
         if let Activity::Ending(outcome) | Activity::Ended(outcome) = &was
             && a_person_acted(outcome)
         {
             self.renew_stories();
         }
         self.reselect();
-        if let Some(attempt) = self.unclean.take() {
-            return self.put_right(attempt, AfterRevert::Again);
+        // How the spec reads before lanes are put back is not looked at, since the attempts may have touched it.
+        let interrupted = std::mem::take(&mut self.attempts);
+        let mut effects = Vec::new();
+        for (id, lane) in std::mem::take(&mut self.unclean) {
+            effects.extend(self.put_right(Attempt::reverting(id, lane)));
         }
-        match was {
-            Activity::Attempt(attempt) if attempt.has_checkpoint() => {
-                let id = attempt.id.clone();
-                self.put_right(id, attempt.after_interruption())
-            }
-            Activity::Attempt(attempt) => {
+        for attempt in interrupted.into_values() {
+            if attempt.has_checkpoint() {
+                effects.extend(self.put_right(attempt));
+            } else {
                 self.set_pending(&attempt.id.story);
-                self.plan_checked(spec)
-            }
-            Activity::Settling(attempt) => self.settle(attempt),
-            Activity::Waiting(wait) if wait.until > self.last_at => self.sleep_on(wait),
-            Activity::Waiting(_) | Activity::CheckingPlan | Activity::Ending(_) | Activity::Ended(_) => {
-                self.plan_checked(spec)
             }
         }
-    }
-
-    /// Settles what the attempt landed, or puts its lane back. How the spec reads before that is not looked at, since the
-    /// attempt may have touched it.
-    fn put_right(&mut self, attempt: AttemptId, then: AfterRevert) -> Vec<Effect> {
-        if self.stories.get(&attempt.story).is_some_and(|r| r.state.passed()) {
-            self.carried.clear();
-            return self.settle(attempt);
+        effects.extend(self.settling.keys().cloned().map(|attempt| Effect::Settle { attempt }));
+        self.activity = Activity::Working;
+        match was {
+            Activity::Waiting(wait) if wait.until > self.last_at => effects.extend(self.sleep_on(wait)),
+            _ if effects.is_empty() => {
+                self.activity = Activity::CheckingPlan;
+                effects.extend(self.plan_checked(spec));
+            }
+            _ => {}
         }
-        self.set_pending(&attempt.story);
-        self.activity = Activity::Attempt(Box::new(Attempt::reverting(attempt)));
-        self.revert("the run was interrupted, and the attempt's work was left in the tree", then)
+        effects
     }
 
-    fn settle(&mut self, attempt: AttemptId) -> Vec<Effect> {
-        self.activity = Activity::Settling(attempt.clone());
-        vec![Effect::Settle { attempt }]
+    /// Settles what the attempt landed, or puts its lane back.
+    fn put_right(&mut self, attempt: Attempt) -> Vec<Effect> {
+        let (id, lane) = (attempt.id.clone(), attempt.lane);
+        if self.stories.get(&id.story).is_some_and(|r| r.state.passed()) {
+            self.settling.insert(id, lane);
+            return Vec::new();
+        }
+        let then = attempt.after_interruption();
+        if let Some(record) = self.stories.get_mut(&id.story) {
+            record.state = StoryState::Running;
+        }
+        self.attempts.insert(id.story.clone(), Attempt { phase: Phase::Reverting { then: then.clone() }, ..attempt });
+        self.revert(&id, "the run was interrupted, and the attempt's work was left in the tree", then)
     }
 
     fn renew_stories(&mut self) {
@@ -82,14 +87,10 @@ impl Run {
     }
 
     fn know_landed(&mut self, landed: &[(StoryId, CommitId)]) {
-        // A landing that a crash cut short was proven before it began.
-        let under_way = self.attempt().and_then(|a| match a.phase {
-            Phase::Landing { ground, .. } => Some((a.id.story.clone(), ground)),
-            _ => None,
-        });
         for (story, commit) in landed {
-            let ground = match &under_way {
-                Some((landing, ground)) if landing == story => *ground,
+            // A landing that a crash cut short was proven before it began.
+            let ground = match self.attempts.get(story).map(|attempt| &attempt.phase) {
+                Some(Phase::Landing(proof)) => proof.ground,
                 _ => Ground::Verified,
             };
             if let Some(record) = self.stories.get_mut(story)

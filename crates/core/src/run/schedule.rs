@@ -1,13 +1,13 @@
 //! Which story is next, which can never start, and how the run ends when none is left.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::Attempt;
 use super::story::{StoryRecord, StoryState};
 use super::{Activity, Run};
 use crate::effect::Effect;
-use crate::graph::{cycle, in_rank, wanted};
-use crate::ids::{AttemptId, StoryId};
+use crate::graph::{cycle, in_rank, touched_files, wanted};
+use crate::ids::{AttemptId, LaneId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Story, StoryKind, WorkState};
 
@@ -72,37 +72,61 @@ impl Run {
         }
     }
 
-    /// Chooses the next story and begins an attempt, or ends the run.
+    /// Chooses stories for the lanes that are free and begins attempts, or ends the run.
     pub(super) fn select(&mut self) -> Vec<Effect> {
         if let Some(outcome) = self.asked_to_end() {
-            return self.finish(outcome);
+            return self.end(outcome);
         }
+        self.activity = Activity::Working;
         self.skip_what_cannot_be_verified();
         self.block_dependants();
-        let Some(story) = self.next_story() else {
+        let mut effects = Vec::new();
+        while self.attempts.len() < self.policy.lanes() {
+            let Some(story) = self.next_story() else { break };
+            if let Some(outcome) = self.bound_reached() {
+                // Whatever is under way may still land.
+                return if self.is_idle() { self.end(outcome) } else { effects };
+            }
+            effects.extend(self.begin(story));
+        }
+        if self.is_idle() {
             self.block_what_waits_for_itself();
             let outcome = self.final_outcome();
-            return self.finish(outcome);
-        };
-        if let Some(outcome) = self.bound_reached() {
-            return self.finish(outcome);
+            return self.end(outcome);
         }
-        let Some(record) = self.stories.get_mut(&story) else { return Vec::new() };
-        record.attempts += 1;
-        record.state = StoryState::Running;
-        let attempt = AttemptId { story, number: record.attempts };
-        self.activity = Activity::Attempt(Box::new(Attempt::new(attempt.clone())));
-        vec![Effect::Begin { attempt }]
+        effects
     }
 
+    fn begin(&mut self, story: StoryId) -> Option<Effect> {
+        let lane = self.free_lane();
+        let record = self.stories.get_mut(&story)?;
+        record.attempts += 1;
+        record.state = StoryState::Running;
+        let attempt = AttemptId { story: story.clone(), number: record.attempts };
+        self.attempts.insert(story, Attempt::new(attempt.clone(), lane, self.baseline.clone()));
+        Some(Effect::Begin { attempt, lane })
+    }
+
+    /// The lowest lane that nothing lives or lies in.
+    fn free_lane(&self) -> LaneId {
+        let used: BTreeSet<LaneId> =
+            self.attempts.values().map(|a| a.lane).chain(self.unclean.values().copied()).collect();
+        (0..).map(LaneId).find(|lane| !used.contains(lane)).unwrap_or(LaneId(u32::MAX))
+    }
+
+    /// The first story in rank that can start. Where several lanes are in use, one that shares no file with what is under
+    /// way goes before one that does.
     fn next_story(&self) -> Option<StoryId> {
-        in_rank(&self.plan)
-            .into_iter()
-            .find(|story| {
-                self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending)
-                    && story.deps.iter().all(|dep| self.stories.get(dep).is_none_or(|d| d.state.passed()))
-            })
-            .map(|story| story.id.clone())
+        let ready: Vec<&Story> = in_rank(&self.plan).into_iter().filter(|story| self.is_ready(story)).collect();
+        let busy: BTreeSet<&str> =
+            self.attempts.keys().filter_map(|id| self.plan.story(id)).flat_map(touched_files).collect();
+        let apart = ready.iter().find(|story| busy.is_empty() || touched_files(story).is_disjoint(&busy));
+        apart.or(ready.first()).map(|story| story.id.clone())
+    }
+
+    fn is_ready(&self, story: &Story) -> bool {
+        self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending)
+            && story.deps.iter().all(|dep| self.stories.get(dep).is_none_or(|d| d.state.passed()))
     }
 
     /// With `require_verify`, a story that no gate and no check can prove is not run.

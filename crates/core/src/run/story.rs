@@ -66,6 +66,8 @@ pub struct StoryRecord {
     pub(super) taken_out: bool,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
+    /// Attempts that could not be merged with what landed meanwhile.
+    pub(super) conflicts: u32,
     pub(super) tell: Tell,
     pub(super) streak: Option<(Fingerprint, u32)>,
 }
@@ -85,6 +87,7 @@ impl StoryRecord {
             waits_for: None,
             taken_out: false,
             failure: None,
+            conflicts: 0,
             tell: Tell::Nothing,
             streak: None,
         }
@@ -95,6 +98,7 @@ impl StoryRecord {
         self.state = StoryState::Pending;
         self.waits_for = None;
         self.charged = 0;
+        self.conflicts = 0;
         self.streak = None;
     }
 

@@ -72,7 +72,7 @@ fn a_cycle_that_an_edit_makes_ends_the_run_with_the_way_around_it() {
 fn what_waited_for_a_failed_story_is_free_when_a_person_finishes_that_story() {
     let stories = vec![story("S1"), after(story("S2"), &["S1"]), story("S3")];
     let mut play = Play::new(stories, retries(0, OnExhausted::Skip)).agents([crash(), complete(), complete()]);
-    play.until(|e| matches!(e, Effect::Begin { attempt } if attempt.story.as_str() == "S3"));
+    play.until(|e| matches!(e, Effect::Begin { attempt, .. } if attempt.story.as_str() == "S3"));
     assert_eq!(*play.state("S2"), StoryState::Blocked);
     play.edit(vec![done(story("S1")), after(story("S2"), &["S1"]), done(story("S3"))]);
     assert_eq!(play.end(), Outcome::Complete);

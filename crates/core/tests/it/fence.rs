@@ -74,7 +74,7 @@ fn a_fact_of_another_attempt_changes_nothing_in_any_state() {
     assert!(states.len() > 30);
     for run in states {
         let mut others = vec![attempt("S1", 99), attempt("S2", 99), attempt("gone", 1)];
-        if let Some(now) = run.attempt() {
+        if let Some(now) = run.attempts().next() {
             let before = AttemptId { number: now.id.number - 1, ..now.id.clone() };
             others.push(before);
         }
@@ -91,7 +91,7 @@ fn a_fact_of_another_attempt_changes_nothing_in_any_state() {
 #[test]
 fn a_fact_of_another_call_changes_nothing_in_any_state() {
     for run in all_states() {
-        let Some(now) = run.attempt() else { continue };
+        let Some(now) = run.attempts().next() else { continue };
         for fact in facts_of(&now.id, CallNumber(7)) {
             let of_a_call = matches!(
                 fact,
@@ -124,7 +124,7 @@ fn a_fact_that_was_answered_changes_nothing_when_it_comes_again() {
 #[test]
 fn a_fact_that_changes_nothing_asks_for_nothing() {
     for run in all_states() {
-        let Some(now) = run.attempt() else { continue };
+        let Some(now) = run.attempts().next() else { continue };
         for fact in facts_of(&now.id, CallNumber(0)) {
             let answers_what_was_asked = told(&run, fact.clone()).0 != run;
             let (_, effects) = told(&run, fact.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ralphloop_core::effect::{Brief, Effect, Ground};
 use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
-use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, TreeReport, Usage};
+use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, Merge, TreeReport, Usage};
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId, TreeId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::{Check, Plan, Story, WorkState};
@@ -40,6 +40,8 @@ pub(crate) fn call(end: AgentEnd, claim: Claim) -> Call {
         had_open_boxes: false,
         all_boxes_ticked: false,
         notes: Vec::new(),
+        unresolved: Vec::new(),
+        strayed: Vec::new(),
     };
     Call { report, tree }
 }
@@ -285,11 +287,11 @@ impl Play {
         let Some(effect) = self.open.pop_front() else { panic!("nothing is asked: {:#?}", self.log) };
         let fact = match effect {
             Effect::CheckPlan => Fact::PlanChecked { spec: PlanChange::Same },
-            Effect::Begin { attempt } => Fact::AttemptStarted { attempt },
+            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt },
             Effect::RunCheck { attempt, stage, check, .. } => {
                 let result = match stage {
                     CheckStage::Baseline => self.base.get(&check).cloned(),
-                    CheckStage::Call(_) => self.results.get_mut(&check).and_then(VecDeque::pop_front),
+                    CheckStage::Call(_) | CheckStage::Merged(_) => self.results.get_mut(&check).and_then(VecDeque::pop_front),
                 };
                 let result = result.unwrap_or(CheckResult::Passed);
                 Fact::CheckFinished { attempt, stage, check, result, cached: false, took: Duration::from_secs(1) }
@@ -299,7 +301,7 @@ impl Play {
                 let played = self.agents.front().unwrap_or_else(|| panic!("no agent is left: {:#?}", self.log));
                 Fact::AgentEnded { attempt, call, report: Box::new(played.report.clone()) }
             }
-            Effect::Inspect { attempt, call } => {
+            Effect::Inspect { attempt, call, .. } => {
                 let mut report = self.agents.pop_front().expect("an agent ended").tree;
                 if report.tree == TreeId::from("fresh") {
                     report.tree = TreeId(format!("tree {}", self.log.len()));
@@ -314,6 +316,7 @@ impl Play {
                 let kept = Some(format!("refs/ralphloop/r/{}/{}", attempt.story, attempt.number));
                 Fact::Reverted { attempt, kept, notes: Vec::new() }
             }
+            Effect::Merge { attempt } => Fact::Merged { attempt, merge: Merge::Current },
             Effect::Settle { attempt } => Fact::Settled { attempt },
             Effect::Sleep { until } => {
                 self.now = until;
@@ -389,7 +392,7 @@ impl Play {
 fn words(effect: &Effect, now: Timestamp) -> String {
     match effect {
         Effect::CheckPlan => "look at the spec".to_owned(),
-        Effect::Begin { attempt } => format!("begin {attempt}"),
+        Effect::Begin { attempt, .. } => format!("begin {attempt}"),
         Effect::RunCheck { stage: CheckStage::Baseline, check, .. } => format!("base {check:?}"),
         Effect::RunCheck { check, fresh, .. } => format!("check {check:?}{}", if *fresh { " fresh" } else { "" }),
         Effect::Checkpoint { attempt } => format!("checkpoint {attempt}"),
@@ -398,6 +401,7 @@ fn words(effect: &Effect, now: Timestamp) -> String {
         Effect::StopWork { attempt } => format!("stop {attempt}"),
         Effect::Land { attempt, ground } => format!("land {attempt} {ground:?}"),
         Effect::Revert { attempt, .. } => format!("revert {attempt}"),
+        Effect::Merge { attempt } => format!("merge {attempt}"),
         Effect::Settle { attempt } => format!("settle {attempt}"),
         Effect::Sleep { until } => format!("sleep {} s", until.since(now).as_secs()),
         Effect::Finish { outcome } => format!("finish {outcome:?}"),

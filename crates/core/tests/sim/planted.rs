@@ -8,7 +8,7 @@ use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::policy::Policy;
-use ralphloop_core::run::{Activity, Phase, Run};
+use ralphloop_core::run::{Phase, Run};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Planted {
@@ -147,7 +147,7 @@ impl Planted {
 }
 
 fn no_fence(fact: &mut Fact, run: Option<&Run>) {
-    let Some(now) = run.and_then(Run::attempt).map(|a| a.id.clone()) else { return };
+    let Some(now) = run.and_then(|run| run.attempts().next()).map(|a| a.id.clone()) else { return };
     match fact {
         Fact::AgentEnded { attempt, .. }
         | Fact::CheckFinished { attempt, .. }
@@ -170,7 +170,7 @@ fn trust_the_dead(fact: &mut Fact, run: Option<&Run>) {
     if !matches!(fact, Fact::Restarted { .. }) {
         return;
     }
-    if let Activity::Attempt(attempt) = run.activity()
+    if let Some(attempt) = run.attempts().next()
         && let Phase::Agent { call } = attempt.phase
     {
         let report = Box::new(super::scenario::finished(Claim::Complete));

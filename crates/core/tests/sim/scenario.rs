@@ -116,6 +116,7 @@ fn policy(rng: &mut Rng, gates: Vec<Gate>, stories: &[Story]) -> Policy {
         limit_wait: Duration::from_mins(*rng.pick(&[1, 30, 360])),
         provider_retries: small(rng, 5),
         only: if rng.chance(100) { vec![rng.pick(stories).id.clone()] } else { Vec::new() },
+        ..Policy::default()
     }
 }
 
@@ -134,6 +135,7 @@ pub(crate) fn story(id: &str) -> Story {
         group: None,
         tags: Vec::new(),
         refs: Vec::new(),
+        file: None,
         line: None,
         tasks: Vec::new(),
         criteria: Vec::new(),

@@ -254,7 +254,7 @@ impl Session {
     }
 
     fn step(&mut self, event: &Event) -> Result<Vec<Effect>, Breach> {
-        let under_way = self.run.as_ref().and_then(Run::attempt).map(|a| (a.id.clone(), self.charged(&a.id)));
+        let under_way = self.run.as_ref().and_then(|run| run.attempts().next()).map(|a| (a.id.clone(), self.charged(&a.id)));
         let effects = if let Some(run) = &mut self.run {
             run.step(event)
         } else {
@@ -328,11 +328,12 @@ impl Session {
         let faults = &scenario.faults;
         let fact = match effect {
             Effect::CheckPlan => world.check_plan(&known)?,
-            Effect::Begin { attempt } => Fact::AttemptStarted { attempt },
+            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt },
             Effect::Checkpoint { attempt } => world.checkpoint(rng, faults, attempt)?,
-            Effect::Inspect { attempt, call } => world.inspect(rng, faults, attempt, call)?,
+            Effect::Inspect { attempt, call, .. } => world.inspect(rng, faults, attempt, call)?,
             Effect::Land { attempt, ground } => world.land(rng, faults, attempt, ground)?,
             Effect::Revert { attempt, .. } => world.revert(rng, faults, attempt)?,
+            Effect::Merge { .. } => return Err("a merge is asked for in the user's checkout".to_owned()),
             Effect::Settle { attempt } => world.settle(attempt)?,
             Effect::Finish { outcome } => Fact::RunEnded { outcome },
             Effect::RunCheck { attempt, stage, check, fresh } => {

@@ -65,7 +65,7 @@ impl Watch {
             if record.charged > run.policy().max_retries + 1 {
                 return Err(format!("{} is charged {} attempts", story.id, record.charged));
             }
-            if record.state == StoryState::Running && run.attempt().is_none_or(|a| a.id.story != story.id) {
+            if record.state == StoryState::Running && run.attempts().all(|a| a.id.story != story.id) {
                 return Err(format!("{} is said to run, and no attempt of it is under way", story.id));
             }
         }
@@ -113,7 +113,7 @@ impl Watch {
     pub(crate) fn asked(&mut self, effect: &Effect, policy: &Policy, run: &Run) -> Result<(), Breach> {
         let stopped_now = self.stop == Some(StopLevel::Now);
         match effect {
-            Effect::Begin { attempt } => {
+            Effect::Begin { attempt, .. } => {
                 if self.stop.is_some() || self.pause {
                     return Err(format!("{attempt} begins although the run is to stop"));
                 }

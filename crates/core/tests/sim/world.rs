@@ -305,6 +305,7 @@ impl World {
             CheckStage::Call(call) => {
                 self.results.insert(((attempt.clone(), call), check), (self.tree(), result.clone()));
             }
+            CheckStage::Merged(_) => {}
             CheckStage::Baseline => {
                 let key = (attempt.story.clone(), self.commits.len(), check);
                 self.baselines.insert(key, result.clone());
@@ -437,6 +438,8 @@ impl World {
             had_open_boxes: self.has_open_boxes(&attempt.story),
             all_boxes_ticked: self.ticked(&attempt.story),
             notes: Vec::new(),
+            unresolved: Vec::new(),
+            strayed: Vec::new(),
         };
         Ok(Fact::TreeInspected { attempt, call, report })
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ralphloop_core::plan::{Scheme, WorkId};
 
-use super::{WorkRef, change, folders, places, shown};
+use super::{WorkRef, change, folders, places, several, shown};
 
 /// Where a `prd.json` may stand, below the project.
 pub(super) const PRD_FOLDERS: &[&str] = &["", "scripts/ralph", "tasks", ".ralph", "ralph"];
@@ -44,6 +44,7 @@ pub(super) fn in_project(base: &Path) -> Vec<Found> {
     let mut found: Vec<Found> = changes(base);
     found.extend(prds(base));
     found.extend(folders::in_project(base));
+    found.extend(several::in_project(base));
     found.extend(places::in_project(base));
     found.sort_by_key(|found| found.archived);
     found

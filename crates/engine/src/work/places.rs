@@ -25,6 +25,7 @@ const PLACES: &[Place] = &[
     Place { scheme: Scheme::FixPlan, folder: ".ralph", named: is_fix_plan },
     Place { scheme: Scheme::Markdown, folder: "", named: is_task_list },
     Place { scheme: Scheme::Markdown, folder: "tasks", named: is_prd_text },
+    Place { scheme: Scheme::Markdown, folder: "docs/plans", named: is_markdown },
 ];
 
 fn is_yaml(name: &str) -> bool {
@@ -45,6 +46,10 @@ fn is_task_list(name: &str) -> bool {
 
 fn is_prd_text(name: &str) -> bool {
     name.starts_with("prd-") && Path::new(name).extension().is_some_and(|end| end == "md")
+}
+
+fn is_markdown(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|end| end == "md")
 }
 
 impl Place {

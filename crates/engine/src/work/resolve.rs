@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use ralphloop_core::plan::{Scheme, WorkId};
 
 use super::find::{Found, PRD_FOLDERS, bases, change_at, find, in_project, is_repository, prd_at};
-use super::{WorkError, WorkRef, change, folders, places, shown};
+use super::{WorkError, WorkRef, change, folders, places, several, shown};
+use crate::tracker;
+use ralphloop_spec::NEXT_STEPS;
 
 /// The work that `argument` names, seen from the folder `cwd` (absolute): a file, a folder, `scheme:name`,
 /// `scheme:path`, or the bare name of something that [`find`] finds, be it a format. Without an argument: the only piece of work that
@@ -36,6 +38,12 @@ fn of_format(scheme: Scheme, argument: &str, mut found: Vec<Found>) -> Result<Wo
         return Err(not_found(argument, found));
     }
     found.retain(|found| found.work.id.scheme == scheme);
+    // What is planned as a whole comes before single parts of it and the notes of a session.
+    if scheme == Scheme::Flight
+        && let Some(whole) = found.iter().find(|found| found.work.main.is_dir())
+    {
+        return Ok(whole.work.clone());
+    }
     only(&found, Path::new(argument))
 }
 
@@ -87,6 +95,22 @@ fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<W
     if found.iter().any(|found| found.work.id.id == rest) {
         return named(rest, argument, found);
     }
+    if scheme == Scheme::GitHub
+        && tracker::filters(rest).is_some()
+        && let Some(work) = asked_for(rest, cwd)
+    {
+        return Ok(work);
+    }
+    if scheme == Scheme::Flight
+        && let Some(work) = bases(cwd).find_map(|base| several::named(rest, base))
+    {
+        return Ok(work);
+    }
+    if let Some(log) = rest.strip_suffix(NEXT_STEPS).filter(|_| scheme == Scheme::Flight) {
+        let path = bases(cwd).map(|base| base.join(log)).find(|path| path.is_file());
+        let path = path.ok_or_else(|| not_found(argument, found))?;
+        return Ok(several::next_steps_of(&path, &file_at(scheme, &path, cwd).project));
+    }
     let path = bases(cwd).map(|base| base.join(rest)).find(|path| !rest.is_empty() && path.exists());
     let Some(path) = path else { return Err(not_found(argument, found)) };
     if path.is_dir() {
@@ -103,13 +127,21 @@ fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<W
     }
 }
 
+/// Issues on GitHub, by a query; they are kept in the repository that `cwd` is in.
+fn asked_for(query: &str, cwd: &Path) -> Option<WorkRef> {
+    let root = cwd.ancestors().find(|folder| is_repository(folder))?;
+    let id = WorkId { scheme: Scheme::GitHub, id: query.to_owned() };
+    Some(WorkRef { id, main: tracker::kept_at(root, query)?, project: root.to_owned(), change: None })
+}
+
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
 }
 
 /// A file that is all of its work.
 fn file_at(scheme: Scheme, path: &Path, cwd: &Path) -> WorkRef {
-    let folder = places::project_of(scheme, path).or(path.parent()).unwrap_or(cwd);
+    let project = places::project_of(scheme, path).or_else(|| several::project_of(scheme, path));
+    let folder = project.or(path.parent()).unwrap_or(cwd);
     places::work_at(scheme, path, &within_repository(folder, cwd))
 }
 
@@ -123,7 +155,7 @@ fn at_path(path: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
         Ok(work)
     } else if path.ends_with("tasks.md") || change::around(path).is_some() {
         Ok(tasks_at(path, cwd))
-    } else if let Some(scheme) = places::scheme_of(path) {
+    } else if let Some(scheme) = places::scheme_of(path).or_else(|| several::scheme_of(path)) {
         Ok(file_at(scheme, path, cwd))
     } else {
         Err(WorkError::NoFormat { path: path.to_owned() })
@@ -136,7 +168,7 @@ fn in_folder(folder: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
     if let Some(change) = change::around(&folder) {
         return Ok(change_at(change, change::project(change).unwrap_or(cwd)));
     }
-    if let Some(work) = folders::around(&folder) {
+    if let Some(work) = folders::around(&folder).or_else(|| several::around(&folder)) {
         return Ok(work);
     }
     if folder.join("tasks.md").is_file() {

@@ -146,6 +146,7 @@ impl Builder<'_, '_> {
             group: None,
             tags: Vec::new(),
             refs: Vec::new(),
+            file: None,
             line,
             tasks,
             criteria: Vec::new(),

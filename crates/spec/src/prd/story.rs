@@ -71,6 +71,7 @@ impl Reader<'_, '_> {
             refs: json::first(object, &["requirements", "refs"])
                 .map(|(_, value)| json::texts_of(value))
                 .unwrap_or_default(),
+            file: None,
             line: Some(line),
             tasks: criteria.tasks,
             criteria: words,

@@ -35,6 +35,8 @@ pub(crate) const FORMATS: &[(&str, Scheme)] = &[
     ("gh-issues", Scheme::GitHub),
     ("beads", Scheme::Beads),
     ("yaml-tasks", Scheme::Yaml),
+    ("flight-rules", Scheme::Flight),
+    ("backlog", Scheme::Backlog),
 ];
 
 fn check_format(format: &str, scheme: Scheme) {
@@ -209,4 +211,14 @@ fn every_export_of_beads_reads_as_told_and_refuses_marks() {
 #[test]
 fn every_yaml_list_reads_and_writes_as_told() {
     check_format("yaml-tasks", Scheme::Yaml);
+}
+
+#[test]
+fn flight_rules_files_read_and_mark_as_the_corpus_says() {
+    check_format("flight-rules", Scheme::Flight);
+}
+
+#[test]
+fn backlog_tasks_read_and_mark_as_the_corpus_says() {
+    check_format("backlog", Scheme::Backlog);
 }

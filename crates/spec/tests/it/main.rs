@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test that cannot go on should say where")]
 
 mod checking;
+mod converting;
 mod fixtures;
 mod marking;
 mod properties;
@@ -12,11 +13,9 @@ use ralphloop_core::plan::Scheme;
 use ralphloop_spec::{Reading, SpecError, SpecFiles, SpecText, read};
 
 fn openspec(tasks: &str, beside: &[(&str, &str)]) -> SpecFiles {
-    SpecFiles {
-        scheme: Scheme::OpenSpec,
-        main: SpecText::new("openspec/changes/add-jars/tasks.md", tasks),
-        beside: beside.iter().map(|(path, text)| SpecText::new(*path, *text)).collect(),
-    }
+    let main = SpecText::new("openspec/changes/add-jars/tasks.md", tasks);
+    let beside = beside.iter().map(|(path, text)| SpecText::new(*path, *text)).collect();
+    SpecFiles { beside, ..SpecFiles::single(Scheme::OpenSpec, main) }
 }
 
 fn prd(json: &str) -> SpecFiles {

@@ -1,0 +1,173 @@
+//! `docs/prd.md` with user stories, and `docs/prd-status.json`, which says which of them are verified.
+
+use jsonc_parser::ast::{Object, Value};
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::plan::{Check, Plan, Scheme, Story, WorkId};
+
+use super::folder::left_out;
+use super::group::shell;
+use super::status::field;
+use crate::checklist;
+use crate::document::{Document, Reading};
+use crate::error::SpecError;
+use crate::json::{self, Flavour};
+use crate::label;
+use crate::markdown::outline::{Outline, Section, outline};
+use crate::prd;
+use crate::source::SpecText;
+use crate::text::Text;
+use crate::words;
+
+/// Whether a heading names a user story.
+pub(super) fn is_prd(outline: &Outline) -> bool {
+    outline.sections.iter().any(|section| id_of(section).is_some())
+}
+
+/// `US-3` of `### US-3: Title`.
+fn id_of(section: &Section) -> Option<String> {
+    let found = label::heading(&section.heading.as_ref()?.text)?;
+    found.id.starts_with("US-").then_some(found.id)
+}
+
+/// A PRD by itself: its boxes say how far it is.
+pub(super) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
+    let mut document = checklist::document(text)?;
+    ours(&mut document.reading.plan, text.file);
+    Ok(document)
+}
+
+/// The file with the state by itself.
+pub(super) fn status(text: &Text<'_>) -> Result<Document, SpecError> {
+    let mut document = prd::document(text, Flavour::Strict)?;
+    let root = json::parse(text, Flavour::Strict)?;
+    let entries = match root.as_object().and_then(|root| json::get(root, "stories")) {
+        Some(Value::Array(list)) => list.elements.iter().filter_map(Value::as_object).collect(),
+        _ => Vec::new(),
+    };
+    for (story, entry) in document.reading.plan.stories.iter_mut().zip(entries) {
+        story.checks.extend(command(entry));
+        add_notes(story, &links(entry));
+    }
+    ours(&mut document.reading.plan, text.file);
+    Ok(document)
+}
+
+fn ours(plan: &mut Plan, file: &str) {
+    plan.work = WorkId { scheme: Scheme::Flight, id: file.to_owned() };
+    plan.context.tool_prompt = format!(
+        "This work is the PRD of a project that uses Flight Rules ({file}); docs/prd-status.json, where it exists, says which \
+         user stories are verified. You may tick an acceptance criterion of this story in the PRD when it holds; change \
+         nothing else there, and leave docs/prd-status.json alone.\n\n{}",
+        super::COMMON
+    );
+}
+
+fn add_notes(story: &mut Story, notes: &str) {
+    let all = [story.notes.as_str(), notes].join("\n");
+    all.trim().clone_into(&mut story.notes);
+}
+
+/// `"verification": {"type": "command", "command": "…"}`.
+fn command(entry: &Object<'_>) -> Option<Check> {
+    let verification = json::get(entry, "verification")?.as_object()?;
+    json::first_text(verification, &["command"]).map(|command| shell(&command, None))
+}
+
+/// What a person has to look at, and the tasks that make up the story.
+fn links(entry: &Object<'_>) -> String {
+    let verification = json::get(entry, "verification").and_then(Value::as_object);
+    let kind = verification.and_then(|verification| json::first_text(verification, &["type"]));
+    let criteria = verification.and_then(|verification| json::get(verification, "criteria")).map(json::texts_of);
+    let tasks = json::get(entry, "implementedBy").map(json::texts_of).unwrap_or_default();
+    let mut lines = Vec::new();
+    if let (Some("manual"), Some(criteria)) = (kind.as_deref(), criteria) {
+        lines.push(format!("A person looks at this: {}", criteria.join("; ")));
+    }
+    if !tasks.is_empty() {
+        lines.push(format!("Implemented by the tasks {}", tasks.join(", ")));
+    }
+    lines.join("\n")
+}
+
+/// The PRD with the state of its stories: what is verified says the one, what is wanted the other.
+pub(super) fn read(text: &Text<'_>, beside: &[SpecText]) -> Result<Reading, SpecError> {
+    let mut warnings = Vec::new();
+    let outline = outline(text);
+    let by_boxes = match document(text) {
+        Ok(document) => document.reading,
+        // Criteria need not be boxes where the state stands elsewhere.
+        Err(error) if error.class == crate::ErrorClass::NoTasks => return status_alone(text, &outline, beside),
+        Err(error) => return Err(error),
+    };
+    warnings.extend(by_boxes.warnings);
+    let mut plan = by_boxes.plan;
+    plan.stories.retain(|story| story.id.as_str().starts_with("US-"));
+    let mut stories = plan.stories;
+    for (file, read) in beside.iter().map(|file| (file, status_of(file))) {
+        match read {
+            Ok(read) => {
+                warnings.extend(read.warnings);
+                for told in read.plan.stories {
+                    match stories.iter_mut().find(|story| story.id == told.id) {
+                        Some(story) => take_state(story, told),
+                        None => stories.push(with_text(told, &outline)),
+                    }
+                }
+            }
+            Err(error) if beside.len() == 1 => return Err(error),
+            Err(error) => warnings.push(left_out(&file.path, &error)),
+        }
+    }
+    for story in &mut stories {
+        story.checks.extend(named_checks(&story.description));
+        story.checks.dedup();
+    }
+    let plan = Plan { stories, ..plan };
+    Ok(Reading::new(plan, by_boxes.project, warnings))
+}
+
+/// Every story from the file with the state, its text from the PRD.
+fn status_alone(text: &Text<'_>, outline: &Outline, beside: &[SpecText]) -> Result<Reading, SpecError> {
+    let Some(file) = beside.first() else { return document(text).map(|document| document.reading) };
+    let Reading { mut plan, warnings, .. } = status_of(file)?;
+    ours(&mut plan, text.file);
+    plan.title.clone_from(&outline.title);
+    for story in &mut plan.stories {
+        *story = with_text(story.clone(), outline);
+        story.file = Some(file.path.clone());
+        story.checks.extend(named_checks(&story.description));
+        story.checks.dedup();
+    }
+    Ok(Reading::new(plan, outline.title.clone(), warnings))
+}
+
+fn status_of(file: &SpecText) -> Result<Reading, SpecError> {
+    let text = Text::decode(&file.path, &file.bytes)?;
+    status(&text).map(|document| document.reading)
+}
+
+/// The flag holds, whatever the boxes say.
+fn take_state(story: &mut Story, told: Story) {
+    story.state = told.state;
+    story.checks.extend(told.checks);
+    add_notes(story, &told.notes);
+}
+
+fn with_text(told: Story, outline: &Outline) -> Story {
+    let section = outline.sections.iter().find(|section| id_of(section).is_some_and(|id| StoryId(id) == told.id));
+    let Some(section) = section else { return told };
+    let prose = section.prose.join("\n").trim().to_owned();
+    Story { description: [prose, told.description].join("\n\n").trim().to_owned(), ..told }
+}
+
+/// The commands that the text names behind "Verification:"; "manual" is none.
+fn named_checks(description: &str) -> Vec<Check> {
+    let commands = description.lines().filter_map(|line| {
+        let found = field(line).filter(|found| found.is("verification"))?;
+        let value = line[found.value].trim();
+        let quoted = value.strip_prefix('`').and_then(|inner| inner.split_once('`')).map(|(command, _)| command);
+        let command = quoted.unwrap_or(value);
+        words::is_command(command).then(|| shell(command.trim(), None))
+    });
+    commands.collect()
+}
