@@ -1,7 +1,7 @@
 //! A run's journal: one event a line, durable before anything is done about it. The journal is the recovery.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read as _, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -200,6 +200,47 @@ pub fn read(path: &Path) -> Result<Replay, JournalError> {
     }
     let torn = end < bytes.len();
     Ok(Replay { events, end: end as u64, torn })
+}
+
+/// Reads on in a journal that another process writes.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    file: File,
+    /// Where the last whole line that was read ends.
+    end: u64,
+    seq: u64,
+}
+
+impl Follower {
+    /// Follows the journal at `path` from its beginning.
+    pub fn open(path: &Path) -> Result<Self, JournalError> {
+        let file = File::open(path).map_err(|e| FileError::new("read", path, e))?;
+        Ok(Self { path: path.to_owned(), file, end: 0, seq: 0 })
+    }
+
+    /// The events since the last call; none is most often the answer, and costs one look at the file's size.
+    pub fn more(&mut self) -> Result<Vec<Event>, JournalError> {
+        let fail = |e| FileError::new("read", &self.path, e);
+        if self.file.metadata().map_err(fail)?.len() <= self.end {
+            return Ok(Vec::new());
+        }
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(self.end)).map_err(fail)?;
+        self.file.read_to_end(&mut bytes).map_err(fail)?;
+        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |last| last + 1);
+        let mut events = Vec::new();
+        for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
+            let parsed: Line = serde_json::from_slice(line).map_err(|error| match version_of(line) {
+                Some(found) if found > VERSION => JournalError::Newer { path: self.path.clone(), found },
+                _ => JournalError::Damaged { path: self.path.clone(), line: self.seq + 1, why: error.to_string() },
+            })?;
+            events.push(Event { at: parsed.at, fact: parsed.fact });
+            self.seq += 1;
+            self.end += line.len() as u64;
+        }
+        Ok(events)
+    }
 }
 
 /// A part of a journal, as far as it could be read.

@@ -73,9 +73,10 @@ impl Watched {
 
     /// Takes an event in.
     pub(crate) fn step(&mut self, event: &Event) {
-        // Labels of checks are known while their attempt is under way.
         let label = match &event.fact {
-            Fact::CheckStarted { check, .. } | Fact::CheckFinished { check, .. } => Some(self.run.label(*check)),
+            Fact::CheckStarted { attempt, check, .. } | Fact::CheckFinished { attempt, check, .. } => {
+                Some(self.run.label(attempt, *check))
+            }
             _ => None,
         };
         drop(self.run.step(event));
@@ -92,7 +93,7 @@ impl Watched {
 
     /// The attempts under way. The one place that knows how a run keeps them.
     pub(crate) fn attempts(&self) -> impl Iterator<Item = &Attempt> {
-        self.run.attempt().into_iter()
+        self.run.attempts()
     }
 
     /// The attempt of a story that is under way.
@@ -102,10 +103,7 @@ impl Watched {
 
     /// What the run waits for, and until when.
     pub(crate) fn waits(&self) -> Option<(Timestamp, &str)> {
-        match self.run.activity() {
-            Activity::Waiting(wait) => Some((wait.until, &wait.reason)),
-            _ => None,
-        }
+        self.run.wait().map(|wait| (wait.until, wait.reason.as_str()))
     }
 
     /// How the run ended, if it has.
@@ -222,6 +220,10 @@ impl Try {
             Fact::CheckpointFailed { why, .. }
             | Fact::RepositoryBroken { why, .. }
             | Fact::LandingFailed { why, .. }
+            | Fact::LaneFailed { why, .. }
+            | Fact::MergeFailed { why, .. }
+            | Fact::Trespassed { why, .. }
+            | Fact::LandingBlocked { why, .. }
             | Fact::RevertFailed { why, .. } => Some(TryEnd::Broken { why: why.clone() }),
             _ => None,
         };
@@ -237,15 +239,20 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
     match &attempt.phase {
         Phase::Beginning => "begins".to_owned(),
         Phase::Baseline { queue } => {
-            let check = queue.front().map(|check| run.label(*check)).unwrap_or_default();
+            let check = queue.front().map(|check| run.label(&attempt.id, *check)).unwrap_or_default();
             format!("checks the base: {check}")
         }
         Phase::Checkpointing => "takes the checkpoint".to_owned(),
         Phase::Agent { call } if call.0 == 0 => "the agent works".to_owned(),
         Phase::Agent { call } => format!("the agent works (repair {})", call.0),
         Phase::Inspecting { .. } => "looks at the changes".to_owned(),
-        Phase::Checking(_) => "runs the checks".to_owned(),
-        Phase::Landing { .. } => "commits".to_owned(),
+        Phase::Checking(checking) => {
+            let check = checking.current().map(|check| run.label(&attempt.id, check)).unwrap_or_default();
+            format!("runs a check: {check}")
+        }
+        Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
+        Phase::Merging(_) => "merges with what has landed meanwhile".to_owned(),
+        Phase::Landing(_) => "commits".to_owned(),
         Phase::Reverting { .. } => "puts the tree back".to_owned(),
     }
 }

@@ -116,8 +116,6 @@ actions! {
     Detach "detach" ["d"] "Close the screen; the run goes on without it";
     Stop "stop" ["x"] "Stop the run: the agent is asked to end, its attempt is put back and kept, what has landed stays";
     Pause "pause" ["p"] "Pause the run after the present attempt";
-    Skip "skip" ["s"] "Leave the selected story out of this run";
-    Retry "retry" ["r"] "Try the selected story again, with all its attempts";
     Guide "guide" ["g"] "Write a sentence for the agent's next prompt";
     Up "up" ["up", "k"] "One line up";
     Down "down" ["down", "j"] "One line down";

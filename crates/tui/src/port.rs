@@ -1,7 +1,7 @@
 //! What goes in and out of the screen: messages from whoever knows something, requests to whoever can do something.
 
 use ralphloop_core::event::{Event, StopCause};
-use ralphloop_core::ids::{AttemptId, CallNumber, StoryId};
+use ralphloop_core::ids::{AttemptId, CallNumber};
 use ralphloop_core::units::Timestamp;
 
 /// So many entries of a transcript are read at once. Chunk `n` holds the entries from `n * CHUNK`.
@@ -171,10 +171,6 @@ pub enum Request {
     Pause,
     /// A sentence for the next prompt.
     Guide(String),
-    /// Do not try this story in this run.
-    Skip(StoryId),
-    /// Try this story again.
-    Retry(StoryId),
     /// Stop the program until the shell goes on with it.
     Suspend,
     /// Close the screen.

@@ -17,6 +17,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
+use crate::screen;
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
@@ -25,7 +26,7 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     if dry_run {
         return dry_run::dry_run(&prepared);
     }
-    go(prepared, if fresh { TakingUp::Never } else { TakingUp::Unfinished }, view)
+    go(prepared, if fresh { TakingUp::Never } else { TakingUp::Unfinished }, view, host)
 }
 
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
@@ -38,11 +39,37 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };
     let prepared = launch.prepare(arguments.settings, host)?;
-    go(prepared, TakingUp::Run(folder), arguments.view)
+    go(prepared, TakingUp::Run(folder), arguments.view, host)
 }
 
-/// Starts the run, prints what happens, and says how the program ends.
-pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -> Result<Exit, CliError> {
+/// Starts the run, shows what happens, and says how the program ends.
+pub(super) fn go(
+    prepared: Prepared,
+    taking_up: TakingUp,
+    view: ViewArguments,
+    host: &Host,
+) -> Result<Exit, CliError> {
+    if screen::wanted(view)? {
+        return screen::run(prepared, &taking_up, host);
+    }
+    go_with(prepared, taking_up, Eyes::Printed(view))
+}
+
+/// Who watches a run of this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Eyes {
+    /// What happens is printed.
+    Printed(ViewArguments),
+    /// The screen of another process, which reads the journal.
+    Screen,
+}
+
+/// Starts the run in this process, and says how the program ends.
+pub(crate) fn go_with(prepared: Prepared, taking_up: TakingUp, eyes: Eyes) -> Result<Exit, CliError> {
+    let view = match eyes {
+        Eyes::Printed(view) => view,
+        Eyes::Screen => ViewArguments { tui: false, headless: true, json: true },
+    };
     let Prepared { launch, work, settings, finish } = prepared;
     repository::runtime()?.block_on(async {
         let command_timeout = settings.times.command;
@@ -70,7 +97,10 @@ pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments) -
                     output::warn(caution);
                 }
                 let offer = finish::offer(&work).filter(|_| !finish);
-                let exit = drive(*ready, view, offer).await?;
+                let exit = match eyes {
+                    Eyes::Printed(view) => drive(*ready, view, offer).await?,
+                    Eyes::Screen => screen::leash::drive(*ready).await?,
+                };
                 if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
                     tracker::finish(&place, &work, command_timeout).await?;
                 }
@@ -123,6 +153,11 @@ fn sum_up(
     {
         output::talk(&error.render());
     }
+    ended(result)
+}
+
+/// How the program ends after a run that ended so.
+pub(crate) fn ended(result: Result<Outcome, DriveError>) -> Result<Exit, CliError> {
     match result {
         Ok(outcome) => Ok(Exit::of(&outcome)),
         Err(error @ DriveError::Forced) => Err(CliError::new(Exit::INT, error.to_string())),

@@ -8,8 +8,9 @@ mod talk;
 
 use ralphloop_core::units::Timestamp;
 
-pub(crate) use input::{Input, InputFor};
-pub(crate) use run::{RunScreen, Tab};
+pub(crate) use input::Input;
+pub(crate) use lines::Tone;
+pub(crate) use run::{END_CHOICES, RunScreen, Tab};
 pub(crate) use talk::Row;
 
 use crate::keys::{Action, Keymap};
@@ -82,7 +83,7 @@ impl Model {
                     input.paste(&text);
                 }
             }
-            Msg::Mouse(mouse) => self.mouse(mouse, requests),
+            Msg::Mouse(mouse) => self.mouse(mouse),
             Msg::Signal(cause) => self.signal(cause, requests),
             Msg::Event(event) => self.event(&event, requests),
             Msg::Alive(alive) => self.alive(alive, requests),
