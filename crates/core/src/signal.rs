@@ -215,7 +215,8 @@ fn word(line: &str, grammar: &SignalGrammar) -> Option<Word> {
     if head.eq_ignore_ascii_case("ITERATION_FAILED") || head.eq_ignore_ascii_case("CONFLICTS_UNRESOLVED") {
         return Some(Word::Failed(reason()));
     }
-    let ends = ["ITERATION_COMPLETE", "LOOP_COMPLETE", "CONFLICTS_RESOLVED"].iter().any(|end| line.eq_ignore_ascii_case(end));
+    let ends =
+        ["ITERATION_COMPLETE", "LOOP_COMPLETE", "CONFLICTS_RESOLVED"].iter().any(|end| line.eq_ignore_ascii_case(end));
     ends.then_some(Word::Complete { named: None })
 }
 

@@ -319,9 +319,6 @@ pub fn unfinished(run: &Run) -> bool {
             | Outcome::Environment { .. } => true,
             Outcome::Complete | Outcome::Failed | Outcome::NothingToDo { .. } => false,
         },
-        Activity::CheckingPlan
-        | Activity::Working
-        | Activity::Waiting(_)
-        | Activity::Ending(_) => true,
+        Activity::CheckingPlan | Activity::Working | Activity::Waiting(_) | Activity::Ending(_) => true,
     }
 }

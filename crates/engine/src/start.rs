@@ -372,7 +372,10 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
     let is_interrupted = earlier.run.as_ref().is_some_and(|t| t.run.attempts().len() > 0 || t.run.is_unclean());
     if let Some(taken) = earlier.run.as_ref().filter(|t| is_interrupted && t.run.policy().place != settings.place) {
-        warnings.push("the run goes on where its interrupted attempts are: --worktree and --in-place hold for a new one".to_owned());
+        warnings.push(
+            "the run goes on where its interrupted attempts are: --worktree and --in-place hold for a new one"
+                .to_owned(),
+        );
         settings.place = taken.run.policy().place;
     }
     let in_the_middle = is_interrupted && settings.place == policy::Place::Checkout;

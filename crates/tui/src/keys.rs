@@ -21,7 +21,9 @@ impl Press {
     pub fn of(event: KeyEvent) -> Self {
         let code = match event.code {
             // A letter with Ctrl comes in either case.
-            KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => KeyCode::Char(c.to_ascii_lowercase()),
+            KeyCode::Char(c) if event.modifiers.contains(KeyModifiers::CONTROL) => {
+                KeyCode::Char(c.to_ascii_lowercase())
+            }
             code => code,
         };
         Self {

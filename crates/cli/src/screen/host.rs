@@ -84,9 +84,7 @@ impl Host {
                 let said = "the run pauses after the present attempt; `ralphloop resume` goes on";
                 self.ask(control::Request::Pause, Some(said)).await
             }
-            Request::Guide(text) => {
-                self.ask(control::Request::Guide { text }, Some("noted for the next prompt")).await
-            }
+            Request::Guide(text) => self.ask(control::Request::Guide { text }, Some("noted for the next prompt")).await,
             Request::Diff(attempt) => {
                 let lines = self.diff(&attempt).await;
                 Some(Msg::Diff { attempt, lines })

@@ -60,7 +60,7 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
     io::stdin().read_line(&mut line).map_err(|error| unfit(&error))?;
     let order: Order = serde_json::from_str(&line).map_err(|error| unfit(&error.into()))?;
     // The terminal's signals are the screen's. It fails only if this process leads a session already.
-    drop(setsid());
+    let _session = setsid();
     let mut host = Host::of_this_process()?;
     if order.apart {
         host.environment.clear();
@@ -108,7 +108,7 @@ async fn held(leash: pipe::Receiver) -> std::convert::Infallible {
     // An error is a cut like any other.
     let read = BufReader::new(leash).read_to_string(&mut said).await;
     if read.is_err() || said.trim() != LET_GO {
-        drop(kill_process(getpid(), Signal::HUP));
+        let _sent = kill_process(getpid(), Signal::HUP);
     }
     std::future::pending().await
 }
@@ -168,7 +168,7 @@ impl Leashed {
         let pid = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         if let Some(pid) = pid {
             // If it is gone, that is what was wanted.
-            drop(kill_process(pid, signal));
+            let _sent = kill_process(pid, signal);
         }
     }
 

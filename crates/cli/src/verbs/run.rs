@@ -43,12 +43,7 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
 }
 
 /// Starts the run, shows what happens, and says how the program ends.
-pub(super) fn go(
-    prepared: Prepared,
-    taking_up: TakingUp,
-    view: ViewArguments,
-    host: &Host,
-) -> Result<Exit, CliError> {
+pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments, host: &Host) -> Result<Exit, CliError> {
     if screen::wanted(view)? {
         return screen::run(prepared, &taking_up, host);
     }

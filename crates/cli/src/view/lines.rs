@@ -24,7 +24,10 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<String> {
     {
         // Several tell their stories at once.
         let story = one_line(attempt.story.as_str());
-        lines.iter_mut().filter(|line| !line.starts_with(OUTPUT)).for_each(|line| line.insert_str(0, &format!("{story}: ")));
+        lines
+            .iter_mut()
+            .filter(|line| !line.starts_with(OUTPUT))
+            .for_each(|line| line.insert_str(0, &format!("{story}: ")));
     }
     lines
 }

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use super::{Baseline, Run};
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
+use super::{Baseline, Run};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
@@ -469,7 +469,8 @@ impl Run {
         let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
         match judge(&report, &tree, &done, needs_no_change) {
             Verdict::Pass(found) => {
-                let proof = Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
+                let proof =
+                    Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
                 // A merged tree stands on the newest commit, since nothing lands before it.
                 if ground.is_some() { self.land(id, proof) } else { self.proven(id, proof) }
             }

@@ -156,9 +156,8 @@ impl Run {
                 let outcome = self.asked_to_end().unwrap_or(Outcome::Failed);
                 self.end(outcome)
             }
-            OnExhausted::Pause => self.end(Outcome::Paused {
-                reason: format!("{story} has used up its attempts; resume tries it afresh"),
-            }),
+            OnExhausted::Pause => self
+                .end(Outcome::Paused { reason: format!("{story} has used up its attempts; resume tries it afresh") }),
         }
     }
 }

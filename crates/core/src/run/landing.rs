@@ -128,10 +128,9 @@ impl Run {
             AfterAgent::RunChecks if !tree.unresolved.is_empty() => {
                 Some(format!("conflicts are still marked in {}", tree.unresolved.join(", ")))
             }
-            AfterAgent::RunChecks if !tree.strayed.is_empty() => Some(format!(
-                "conflicts in {files} were to be resolved, and {} changed too",
-                tree.strayed.join(", ")
-            )),
+            AfterAgent::RunChecks if !tree.strayed.is_empty() => {
+                Some(format!("conflicts in {files} were to be resolved, and {} changed too", tree.strayed.join(", ")))
+            }
             AfterAgent::RunChecks => None,
         }
     }
@@ -217,7 +216,8 @@ impl Run {
 
     /// Something was moved, and nobody can tell by whom.
     fn trespass_found(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
-        let mut effects = self.revert(id, &format!("nothing lands on top of what was moved: {why}"), AfterRevert::Again);
+        let mut effects =
+            self.revert(id, &format!("nothing lands on top of what was moved: {why}"), AfterRevert::Again);
         effects.extend(self.halt(moved(why)));
         effects
     }

@@ -124,7 +124,8 @@ impl Run {
                 reason: format!("{} tries in a row did not get through: {message}", self.trouble.provider),
             });
         }
-        let backoff = BACKOFF.saturating_mul(3_u32.saturating_pow(self.trouble.provider.saturating_sub(1))).min(BACKOFF_CAP);
+        let backoff =
+            BACKOFF.saturating_mul(3_u32.saturating_pow(self.trouble.provider.saturating_sub(1))).min(BACKOFF_CAP);
         let until = self.last_at.after(self.jittered(backoff));
         self.sleep_until(until, format!("waiting before the next try: {message}"))
     }

@@ -274,7 +274,8 @@ impl Run {
     /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
     fn halt(&mut self, outcome: Outcome) -> Vec<Effect> {
         self.halted = true;
-        let queued: Vec<AttemptId> = self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
+        let queued: Vec<AttemptId> =
+            self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
         let mut effects: Vec<Effect> =
             queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
         effects.extend(self.end(outcome));

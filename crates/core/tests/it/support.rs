@@ -291,7 +291,9 @@ impl Play {
             Effect::RunCheck { attempt, stage, check, .. } => {
                 let result = match stage {
                     CheckStage::Baseline => self.base.get(&check).cloned(),
-                    CheckStage::Call(_) | CheckStage::Merged(_) => self.results.get_mut(&check).and_then(VecDeque::pop_front),
+                    CheckStage::Call(_) | CheckStage::Merged(_) => {
+                        self.results.get_mut(&check).and_then(VecDeque::pop_front)
+                    }
                 };
                 let result = result.unwrap_or(CheckResult::Passed);
                 Fact::CheckFinished { attempt, stage, check, result, cached: false, took: Duration::from_secs(1) }

@@ -254,7 +254,8 @@ impl Session {
     }
 
     fn step(&mut self, event: &Event) -> Result<Vec<Effect>, Breach> {
-        let under_way = self.run.as_ref().and_then(|run| run.attempts().next()).map(|a| (a.id.clone(), self.charged(&a.id)));
+        let under_way =
+            self.run.as_ref().and_then(|run| run.attempts().next()).map(|a| (a.id.clone(), self.charged(&a.id)));
         let effects = if let Some(run) = &mut self.run {
             run.step(event)
         } else {

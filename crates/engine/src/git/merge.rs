@@ -79,11 +79,7 @@ pub enum MergeOutcome {
 impl Repository {
     /// Merges what differs from the checkpoint onto a newer commit. The checkpoint is replaced by one of the newer commit
     /// under the same name.
-    pub async fn merge_onto(
-        &self,
-        checkpoint: &Checkpoint,
-        merging: Merging<'_>,
-    ) -> Result<MergeOutcome, MergeError> {
+    pub async fn merge_onto(&self, checkpoint: &Checkpoint, merging: Merging<'_>) -> Result<MergeOutcome, MergeError> {
         if let Some(why) = self.missing_frame() {
             return Err(MergeError::Broken { why });
         }

@@ -58,11 +58,8 @@ impl Repository {
     async fn version(&self) -> Result<(u32, u32), GitError> {
         let answer = self.read().arg("version").run().await?;
         let line = answer.line()?;
-        let mut numbers = line
-            .strip_prefix("git version ")
-            .unwrap_or(line)
-            .split('.')
-            .map(|part| part.parse::<u32>().unwrap_or(0));
+        let mut numbers =
+            line.strip_prefix("git version ").unwrap_or(line).split('.').map(|part| part.parse::<u32>().unwrap_or(0));
         Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
     }
 }

@@ -242,13 +242,30 @@ impl Lanes {
 /// What is to be done in a lane, with all that it needs of the run.
 enum Order {
     Begin,
-    Check { stage: ralphloop_core::event::CheckStage, check: ralphloop_core::event::CheckRef, what: check::What, fresh: bool },
+    Check {
+        stage: ralphloop_core::event::CheckStage,
+        check: ralphloop_core::event::CheckRef,
+        what: check::What,
+        fresh: bool,
+    },
     Checkpoint,
-    Agent { call: CallNumber, prompt: Result<String, String>, time: std::time::Duration },
-    Inspect { call: CallNumber, resolves: Vec<String> },
+    Agent {
+        call: CallNumber,
+        prompt: Result<String, String>,
+        time: std::time::Duration,
+    },
+    Inspect {
+        call: CallNumber,
+        resolves: Vec<String>,
+    },
     Merge,
-    Land { message: message::Message, proven: Option<TreeId> },
-    Revert { reason: String },
+    Land {
+        message: message::Message,
+        proven: Option<TreeId>,
+    },
+    Revert {
+        reason: String,
+    },
     Settle,
 }
 
@@ -294,13 +311,7 @@ impl Order {
         }
     }
 
-    async fn carry_out(
-        self,
-        parts: &Parts,
-        attempt: AttemptId,
-        inspected: Option<TreeId>,
-        cancel: CancellationToken,
-    ) {
+    async fn carry_out(self, parts: &Parts, attempt: AttemptId, inspected: Option<TreeId>, cancel: CancellationToken) {
         match self {
             Self::Begin => worktree::begin(parts, attempt, cancel).await,
             Self::Check { stage, check, what, fresh } => {

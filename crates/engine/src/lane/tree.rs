@@ -12,11 +12,12 @@ use ralphloop_core::plan::{Plan, WorkState};
 use ralphloop_core::policy::Place;
 use tokio_util::sync::CancellationToken;
 
-use super::{Parts, SpecFile};
 use super::message::{Message, trailer_id};
+use super::{Parts, SpecFile};
 use crate::files::{self, FileError};
 use crate::git::{
-    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
+    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport,
+    Standing,
 };
 use crate::runs::RunFolder;
 use crate::work::state::{Reconciled, WorkState as SpecState};
@@ -322,7 +323,9 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
     drop(turn);
     match advanced {
         Ok(()) => {}
-        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => return Err(Refusal::Blocked { why: error.to_string() }),
+        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => {
+            return Err(Refusal::Blocked { why: error.to_string() });
+        }
         Err(error @ AdvanceError::Moved { .. }) => {
             let moved = shared.target.trespass(&shared.home).await.ok().flatten();
             return Err(Refusal::Trespassed { why: moved.unwrap_or_else(|| error.to_string()) });

@@ -156,8 +156,10 @@ impl Model {
             let said = " the process of the run is gone: `ralphloop resume` goes on with it";
             return put(buffer, area, 2, said, theme.bad());
         }
-        let doing: Vec<String> =
-            watched.attempts().map(|attempt| format!("{}: {}", attempt_name(attempt, run), facts::doing(attempt, run))).collect();
+        let doing: Vec<String> = watched
+            .attempts()
+            .map(|attempt| format!("{}: {}", attempt_name(attempt, run), facts::doing(attempt, run)))
+            .collect();
         let said = if doing.is_empty() { "between stories".to_owned() } else { doing.join(" · ") };
         put(buffer, area, 2, &format!(" {}", text::one_line(&said)), theme.active());
     }
@@ -191,7 +193,8 @@ impl Model {
         let (calls, at) = self.run.calls();
         if let Some(call) = calls.get(at) {
             let repair = if call.call.0 == 0 { String::new() } else { format!(", repair {}", call.call.0) };
-            let place = if calls.len() > 1 { format!(" ({} of {}, [ and ])", at + 1, calls.len()) } else { String::new() };
+            let place =
+                if calls.len() > 1 { format!(" ({} of {}, [ and ])", at + 1, calls.len()) } else { String::new() };
             pieces.push((format!("  attempt {}{repair}{place}", call.attempt.number), Style::new()));
         }
         put_pieces(buffer, area, 0, &pieces);

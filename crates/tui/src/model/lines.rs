@@ -186,8 +186,8 @@ fn try_end(one: &Try, page: &mut Page) {
             page.say(Tone::Good, format!("✓ landed as {}", commit.get(..10).unwrap_or(commit)));
         }
         Some(TryEnd::Reverted { kept, why }) => {
-            let why = if why.is_empty() { "no reason is known".to_owned() } else { text::one_line(why) };
-            page.say(Tone::Bad, format!("✗ put back: {why}"));
+            let why = if why.is_empty() { String::new() } else { format!(": {}", text::one_line(why)) };
+            page.say(Tone::Bad, format!("✗ put back{why}"));
             if let Some(kept) = kept {
                 page.say(Tone::Dim, format!("its work is kept under {kept}"));
             }

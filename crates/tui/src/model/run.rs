@@ -3,11 +3,11 @@
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::ids::{AttemptId, StoryId};
 
+use super::Model;
 use super::input::{Input, InputFor};
 use super::lines::{self, Shown};
 use super::stopping::Stopping;
 use super::talk::Talk;
-use super::Model;
 use crate::draw::layout::Areas;
 use crate::facts::Watched;
 use crate::keys::Action;
@@ -236,12 +236,7 @@ impl Model {
                 self.run.talk.bottom();
                 self.run.scroll = usize::MAX;
             }
-            Action::Quit
-            | Action::Accept
-            | Action::Help
-            | Action::Back
-            | Action::Redraw
-            | Action::Suspend => {}
+            Action::Quit | Action::Accept | Action::Help | Action::Back | Action::Redraw | Action::Suspend => {}
         }
     }
 
@@ -324,8 +319,8 @@ impl Model {
             Mouse::Click { x, y } if areas.stories.contains((x, y).into()) => {
                 let rows = usize::from(areas.stories.height);
                 let count = self.run.watched.as_ref().map_or(0, |watched| watched.run.records().count());
-                let at = crate::draw::layout::first_story(self.run.selected, rows, count)
-                    + usize::from(y - areas.stories.y);
+                let at =
+                    crate::draw::layout::first_story(self.run.selected, rows, count) + usize::from(y - areas.stories.y);
                 if at < count {
                     self.run.chosen = true;
                     self.run.go_to(at);
