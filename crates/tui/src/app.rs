@@ -92,7 +92,7 @@ pub fn show(model: &mut Model, host: &Receiver<Msg>, using: Use, mut ask: impl F
                     terminal.suspend()?;
                     changed = true;
                 }
-                Request::Copy(text) => terminal.copy(&text)?,
+                Request::Copy(text) => Terminal::copy(&text)?,
                 other => ask(other),
             }
         }

@@ -48,7 +48,7 @@ impl Terminal {
     }
 
     /// Puts a text into the clipboard of whoever sits at the terminal, over ssh too.
-    pub(crate) fn copy(&mut self, text: &str) -> io::Result<()> {
+    pub(crate) fn copy(text: &str) -> io::Result<()> {
         let end = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MOST_COPIED).last();
         let kept = text.get(..end.unwrap_or(0)).unwrap_or_default();
         let mut out = io::stdout();

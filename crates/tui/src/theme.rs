@@ -57,7 +57,7 @@ impl Theme {
         self.color(Color::Cyan, Color::Blue, Color::LightCyan)
     }
     /// A heading.
-    pub(crate) fn head(self) -> Style {
+    pub(crate) fn head() -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
     /// What matters less.
@@ -69,7 +69,7 @@ impl Theme {
         }
     }
     /// What is selected.
-    pub(crate) fn selected(self) -> Style {
+    pub(crate) fn selected() -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
     /// A key in a hint.

@@ -46,7 +46,7 @@ impl Theme {
     fn tone(self, tone: Tone) -> Style {
         match tone {
             Tone::Plain => Style::new(),
-            Tone::Head => self.head(),
+            Tone::Head => Self::head(),
             Tone::Dim => self.dim(),
             Tone::Good => self.good(),
             Tone::Bad => self.bad(),
@@ -95,11 +95,11 @@ impl Model {
         let theme = self.options.theme;
         let run = &watched.run;
         let (word, tone) = state(watched, self.run.stopping.since.is_some());
-        let work = run.plan().work.to_string();
+        let name = run.plan().work.to_string();
         let title = run.plan().title.as_deref().unwrap_or("");
         let first = [
-            (format!(" {word} "), theme.tone(tone).patch(theme.selected())),
-            (format!(" {}", text::one_line(&work)), theme.head()),
+            (format!(" {word} "), theme.tone(tone).patch(Theme::selected())),
+            (format!(" {}", text::one_line(&name)), Theme::head()),
             (format!("  {}", text::one_line(title)), Style::new()),
             (format!("  run {}", run.id()), theme.dim()),
         ];
@@ -150,7 +150,7 @@ impl Model {
             return put(buffer, area, 2, &said, theme.warn());
         }
         if let Some(outcome) = watched.outcome() {
-            return put(buffer, area, 2, &format!(" {}", text::one_line(&outcome.to_string())), theme.head());
+            return put(buffer, area, 2, &format!(" {}", text::one_line(&outcome.to_string())), Theme::head());
         }
         if watched.gone {
             let said = " the process of the run is gone: `ralphloop resume` goes on with it";
@@ -177,7 +177,7 @@ impl Model {
                 format!("{mark} {}{attempt}  {}", text::one_line(story.id.as_str()), text::one_line(&story.title));
             let mut style = theme.tone(tone);
             if at == self.run.selected {
-                style = style.patch(theme.selected());
+                style = style.patch(Theme::selected());
             }
             put(buffer, area, u16::try_from(row).unwrap_or(u16::MAX), &said, style);
         }
@@ -187,7 +187,7 @@ impl Model {
         let theme = self.options.theme;
         let mut pieces = Vec::new();
         for (tab, name) in Tab::ALL {
-            let style = if *tab == self.run.tab { theme.head().patch(theme.selected()) } else { theme.dim() };
+            let style = if *tab == self.run.tab { Theme::head().patch(Theme::selected()) } else { theme.dim() };
             pieces.push((format!(" {name} "), style));
         }
         let (calls, at) = self.run.calls();
@@ -229,11 +229,11 @@ impl Model {
             let at = u16::try_from(at).unwrap_or(u16::MAX);
             let (mark, style) = row_style(row, theme);
             let mark = if marked == Some(row.entry) && row.row == 0 && !talk.following() {
-                mark.patch(theme.selected())
+                mark.patch(Theme::selected())
             } else {
                 mark
             };
-            let style = if hit == Some(row.entry) { style.patch(theme.selected()) } else { style };
+            let style = if hit == Some(row.entry) { style.patch(Theme::selected()) } else { style };
             put_pieces(buffer, area, at, &[(format!("{:2}", row.mark), mark), (row.text.clone(), style)]);
         }
         let (first, all) = talk.position();
@@ -242,7 +242,7 @@ impl Model {
             let said = format!(" {percent} % · end: follow ");
             let x = area.right().saturating_sub(u16::try_from(text::width(&said)).unwrap_or(0));
             let corner = Rect { x, width: area.right() - x, y: area.bottom() - 1, height: 1 };
-            put(buffer, corner, 0, &said, theme.active().patch(theme.selected()));
+            put(buffer, corner, 0, &said, theme.active().patch(Theme::selected()));
         }
     }
 
@@ -311,10 +311,10 @@ impl Model {
         let why = watched.outcome().map_or_else(|| "its process is gone".to_owned(), ToString::to_string);
         let mut rows = Vec::new();
         text::wrap(&format!("The run has ended: {why}"), usize::from(size.width.saturating_sub(8)).min(64), &mut rows);
-        let mut lines: Vec<(String, Style)> = rows.into_iter().map(|row| (row, theme.head())).collect();
+        let mut lines: Vec<(String, Style)> = rows.into_iter().map(|row| (row, Theme::head())).collect();
         lines.push((String::new(), Style::new()));
         for (at, (choice, what)) in END_CHOICES.iter().enumerate() {
-            let style = if at == selected { theme.selected() } else { Style::new() };
+            let style = if at == selected { Theme::selected() } else { Style::new() };
             lines.push((format!("{choice}: {what}"), style));
         }
         lines.push((String::new(), Style::new()));
@@ -380,7 +380,7 @@ fn row_style(row: &Row, theme: Theme) -> (Style, Style) {
     match row.kind {
         Some(EntryKind::Agent) => (theme.active(), Style::new()),
         Some(EntryKind::SubAgent) => (theme.active(), theme.dim()),
-        Some(EntryKind::Tool) => (theme.warn(), theme.head()),
+        Some(EntryKind::Tool) => (theme.warn(), Theme::head()),
         Some(EntryKind::ToolOutput | EntryKind::Thought) | None => (theme.dim(), theme.dim()),
         Some(EntryKind::ToolFailed) => (theme.bad(), theme.bad()),
         Some(EntryKind::Output) => (Style::new(), Style::new()),

@@ -113,7 +113,7 @@ impl Model {
                 input::Typed::More => {}
                 input::Typed::Given => {
                     if let Some(input) = self.input.take() {
-                        self.given(input, requests);
+                        self.given(&input, requests);
                     }
                 }
                 input::Typed::Dropped => self.input = None,

@@ -174,7 +174,7 @@ impl Model {
         }
     }
 
-    pub(super) fn given(&mut self, input: Input, requests: &mut Vec<Request>) {
+    pub(super) fn given(&mut self, input: &Input, requests: &mut Vec<Request>) {
         let text = input.text.trim().to_owned();
         match input.purpose {
             InputFor::Guidance if !text.is_empty() => requests.push(Request::Guide(text)),

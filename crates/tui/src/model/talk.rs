@@ -176,18 +176,15 @@ impl Talk {
 
     fn fill_down(&mut self, mut entry: u64, mut row: usize, requests: &mut Vec<Request>) {
         while self.rows.len() < self.height && entry < self.entries {
-            match self.lay(entry) {
-                Some(count) => {
-                    for at in row..count {
-                        if self.rows.len() < self.height {
-                            self.push_row(entry, at);
-                        }
+            if let Some(count) = self.lay(entry) {
+                for at in row..count {
+                    if self.rows.len() < self.height {
+                        self.push_row(entry, at);
                     }
                 }
-                None => {
-                    self.ask(entry, requests);
-                    self.rows.push(unread(entry));
-                }
+            } else {
+                self.ask(entry, requests);
+                self.rows.push(unread(entry));
             }
             entry += 1;
             row = 0;
