@@ -122,6 +122,9 @@ pub(crate) fn preview(text: &str) -> String {
 /// A line as text, with what is not UTF-8 replaced; of a line that was too long, its head.
 pub(crate) fn decode<'a>(line: &Line<'a>) -> Cow<'a, str> {
     match line {
-        Line::Whole(bytes) | Line::TooLong { head: bytes } => String::from_utf8_lossy(bytes),
+        // Whole text is told much sooner than it is searched for what has to be replaced.
+        Line::Whole(bytes) | Line::TooLong { head: bytes } => {
+            std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+        }
     }
 }

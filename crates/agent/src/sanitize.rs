@@ -8,9 +8,7 @@ use unicode_width::UnicodeWidthChar;
 /// `text` without escape sequences and control characters. Line ends and tabs stay; a carriage return becomes a blank
 /// or goes with its newline; characters that turn the direction of text or cannot be seen are dropped.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
-    // Most text is plain, and this is asked of every line.
-    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    if text.bytes().all(plain) || text.chars().all(is_harmless) {
+    if is_plain(text.as_bytes()) || text.chars().all(is_harmless) {
         return Cow::Borrowed(text);
     }
     let mut clean = String::with_capacity(text.len());
@@ -26,6 +24,12 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(clean)
+}
+
+/// Most text is plain, and this is asked of every line: a piece at a time, which the processor tests at once.
+fn is_plain(bytes: &[u8]) -> bool {
+    let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    bytes.chunks(64).all(|piece| piece.iter().fold(true, |all, byte| all & plain(byte)))
 }
 
 /// `text` on one line and at most `cells` wide on a terminal, sanitized; a cut is shown by `…`.

@@ -224,6 +224,9 @@ pub(crate) struct DiffArguments {
 pub(crate) struct ResumeArguments {
     /// The run; the latest if absent
     pub(crate) run: Option<String>,
+    /// Do not ask on a terminal whether to go on
+    #[arg(long, short)]
+    pub(crate) yes: bool,
     #[command(flatten)]
     pub(crate) view: ViewArguments,
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{AgentReport, CheckResult, Merge, TreeReport};
+use crate::evidence::{AgentReport, CheckResult, Merge, TreeReport, Usage};
 use crate::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
@@ -84,6 +84,17 @@ pub enum PlanChange {
     },
 }
 
+/// A call of an agent that was cut off together with the process that watched it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CutOff {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Which call.
+    pub call: CallNumber,
+    /// What it had used, as far as what it said until then tells.
+    pub usage: Usage,
+}
+
 /// The kinds of facts. A fact about an attempt carries its id; one of an attempt that is over changes nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -113,6 +124,9 @@ pub enum Fact {
         spec: PlanChange,
         /// The agent and its model, as they are shown.
         agent: String,
+        /// Calls of agents whose end nobody lived to note.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        cut_off: Vec<CutOff>,
     },
     /// The spec was looked at between stories.
     PlanChecked {

@@ -1,9 +1,11 @@
 //! Whether two failures are the same one: their text without what differs by chance.
 
+use serde::{Deserialize, Serialize};
+
 use crate::ids::TreeId;
 
 /// How an attempt ended, for comparison with the next.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     text: String,
     tree: Option<TreeId>,

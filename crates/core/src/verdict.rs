@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::{Failure, Ground};
 use crate::event::CheckRef;
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, Claim, TreeReport};
@@ -24,7 +26,7 @@ pub enum AfterAgent {
 }
 
 /// Why an attempt failed, and what the next prompt says of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptFailure {
     /// In one line, for people.
     pub reason: String,
@@ -33,7 +35,7 @@ pub struct AttemptFailure {
 }
 
 /// What the next attempt's prompt says of a failure.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tell {
     /// Nothing.
     Nothing,
@@ -48,7 +50,7 @@ pub enum Tell {
 }
 
 /// Why an attempt says nothing about its story.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cause {
     /// A limit of the account.
     Limit {
@@ -72,7 +74,7 @@ pub enum Cause {
 }
 
 /// One check's result on the attempt's tree, beside the one on the base.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckEvidence {
     /// Which.
     pub check: CheckRef,

@@ -7,7 +7,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use ralphloop_core::ids::{AttemptId, RunId};
 
 use crate::files::{self, FileError};
-use crate::git::{self, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError};
+use crate::git::{
+    self, AdvanceError, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError,
+};
 use crate::lane::worktree;
 use crate::runs::{OpenAttempt, RunFolder};
 use crate::work::WorkRef;
@@ -63,6 +65,9 @@ pub enum AftermathError {
     /// A checkpoint could not be read.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// What a killed run had begun to do to the checkout could not be taken back.
+    #[error("the checkout could not be put back to where it was before a move that was cut off: {0}")]
+    Advance(#[from] AdvanceError),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -134,6 +139,8 @@ impl Leftover {
             attempt: id.clone(),
             source,
         })?;
+        // A spec behind a link that leads out of the working tree is in no checkpoint.
+        WorkState::kept(&attempt.spec_before)?.restore()?;
         self.forget(repository).await;
         Ok(kept.map(|kept| {
             format!("what the interrupted attempt {id} of run {} left in the tree is kept at {kept}", folder.id)
@@ -145,6 +152,16 @@ impl Leftover {
         drop(repository.drop_checkpoint(&self.checkpoint).await);
         drop(std::fs::remove_file(&self.attempt.spec_before));
     }
+}
+
+/// Takes back what moves of the checkout had done when their runs were killed.
+pub(crate) async fn undo_half_advances(folders: &[RunFolder], home: &Repository) -> Result<(), AftermathError> {
+    for folder in folders.iter().filter(|folder| folder.live_process().is_none()) {
+        let Some((branch, old, new)) = folder.half_advance() else { continue };
+        home.undo_half_advance(&branch, &old, &new).await?;
+        folder.forget_advance();
+    }
+    Ok(())
 }
 
 /// Takes away the worktrees that dead runs have left. What attempts did in them is kept first; says what was done.
@@ -170,7 +187,7 @@ async fn clear_worktree(
     let lane = Repository::open_worktree(top, top, home.git().clone()).await.map_err(|e| e.to_string())?;
     let landed = home.landed_since(None).await.map_err(|e| e.to_string())?;
     let mut said = Vec::new();
-    for OpenAttempt { id, checkpoint, spec_before } in folder.open_attempts() {
+    for OpenAttempt { id, checkpoint, spec_before, .. } in folder.open_attempts() {
         let Some(taken) = lane.find_checkpoint(&checkpoint).await.map_err(|e| e.to_string())? else { continue };
         let is_this = |one: &&LandedStory| {
             one.run == folder.id
@@ -190,7 +207,7 @@ async fn clear_worktree(
         drop(lane.drop_checkpoint(&taken).await);
         drop(std::fs::remove_file(spec_before));
     }
-    home.remove_worktree(&lane).await.map_err(|e| e.to_string())?;
+    worktree::remove(home, &lane).await.map_err(|e| e.to_string())?;
     worktree::tidy(folder, top);
     Ok(said)
 }

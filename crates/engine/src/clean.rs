@@ -278,10 +278,10 @@ struct Known {
 
 impl Known {
     fn of(folder: RunFolder) -> Self {
-        let replayed = folder.replay();
-        let held = match &replayed {
+        let folded = folder.fold();
+        let held = match &folded {
             _ if folder.live_process().is_some() => Some("it is running".to_owned()),
-            Ok((_, run)) if unfinished(run) => {
+            Ok(folded) if unfinished(&folded.run) => {
                 Some(format!("it is not finished; `ralphloop resume {}` goes on with it", folder.id))
             }
             Ok(_) => None,
@@ -290,7 +290,7 @@ impl Known {
                 folder.path().display()
             )),
         };
-        Self { run: replayed.ok().map(|(_, run)| run), folder, held }
+        Self { run: folded.ok().map(|folded| folded.run), folder, held }
     }
 
     fn item(&self) -> Item {

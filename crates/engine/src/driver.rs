@@ -1,24 +1,24 @@
 //! The decision loop: one task, one inbox. An event is received, made durable, taken in by the core, shown to the
 //! views; then what the core wants is handed to the lane, which answers with facts only.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
-use ralphloop_core::units::Timestamp;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
 use crate::journal::{Journal, JournalError};
 use crate::lane::Lanes;
 use crate::notice::Notices;
+use crate::timer::Timer;
+use crate::{clock, fold};
 
-/// The wall clock is looked at this often while the run waits: a machine that slept wakes up late, not early.
-const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// How long what still runs may take to end once the run itself cannot go on.
 const DRAIN: Duration = Duration::from_secs(30);
 
@@ -48,13 +48,15 @@ pub enum DriveError {
 pub struct Driver {
     run: Run,
     journal: Journal,
+    /// Where the run's state is kept, for those who look at it.
+    kept: PathBuf,
     lanes: Lanes,
     inbox: mpsc::UnboundedReceiver<Fact>,
     notices: Notices,
     /// Cancelled when the user forces the end.
     forced: CancellationToken,
     tasks: JoinSet<()>,
-    wake_at: Option<Timestamp>,
+    timer: Option<Timer>,
 }
 
 impl Driver {
@@ -62,12 +64,13 @@ impl Driver {
     pub fn new(
         run: Run,
         journal: Journal,
+        kept: PathBuf,
         lanes: Lanes,
         inbox: mpsc::UnboundedReceiver<Fact>,
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, lanes, inbox, notices, forced, tasks: JoinSet::new(), wake_at: None }
+        Self { run, journal, kept, lanes, inbox, notices, forced, tasks: JoinSet::new(), timer: None }
     }
 
     /// Drives the run to its end. Returns it as it is then, with how it ended.
@@ -91,7 +94,7 @@ impl Driver {
             for effect in effects {
                 match effect {
                     Effect::Finish { outcome } => finished = Some(outcome),
-                    Effect::Sleep { until } => self.wake_at = Some(until),
+                    Effect::Sleep { until } => self.timer = Some(Timer::new(until, clock::now(), Instant::now())),
                     other => self.lanes.carry_out(other, &self.run, &mut self.tasks),
                 }
             }
@@ -110,13 +113,18 @@ impl Driver {
         let event = Event { at: clock::now(), fact };
         self.journal.append(&event)?;
         let effects = self.run.step(&event);
+        fold::keep_now_and_then(&self.kept, &self.run, self.journal.place());
         self.notices.event(&event);
         Ok(effects)
     }
 
     async fn next_fact(&mut self) -> Result<Fact, DriveError> {
         loop {
-            let wake = self.wake_at.map(|at| at.since(clock::now()));
+            let left = self.timer.map(|timer| timer.left(clock::now(), Instant::now()));
+            if left == Some(None) {
+                self.timer = None;
+                return Ok(Fact::Woke);
+            }
             tokio::select! {
                 biased;
                 () = self.forced.cancelled() => return Err(DriveError::Forced),
@@ -126,12 +134,7 @@ impl Driver {
                     }
                 }
                 Some(fact) = self.inbox.recv() => return Ok(fact),
-                () = tokio::time::sleep(wake.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN)), if wake.is_some() => {
-                    if self.wake_at.is_some_and(|at| clock::now() >= at) {
-                        self.wake_at = None;
-                        return Ok(Fact::Woke);
-                    }
-                }
+                () = tokio::time::sleep(left.flatten().unwrap_or_default()), if left.is_some() => {}
             }
         }
     }

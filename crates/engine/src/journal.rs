@@ -1,7 +1,7 @@
 //! A run's journal: one event a line, durable before anything is done about it. The journal is the recovery.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -79,32 +79,55 @@ pub enum JournalError {
 pub struct Journal {
     file: File,
     path: PathBuf,
-    next: u64,
-    /// Where the last whole line ends.
-    end: u64,
+    /// Behind the last whole line.
+    place: Place,
+}
+
+/// A place between two lines of a journal, and what tells whether a journal is the same up to there.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    /// The events before it.
+    pub(crate) events: u64,
+    /// The bytes before it.
+    pub(crate) bytes: u64,
+    /// The hash of these bytes.
+    pub(crate) hash: blake3::Hasher,
+}
+
+impl Place {
+    fn pass(&mut self, events: u64, bytes: &[u8]) {
+        self.events += events;
+        self.bytes += bytes.len() as u64;
+        self.hash.update(bytes);
+    }
 }
 
 impl Journal {
     /// A new journal; it must not exist.
     pub fn create(path: &Path) -> Result<Self, JournalError> {
         let file = crate::files::create_private(path)?;
-        Ok(Self { file, path: path.to_owned(), next: 0, end: 0 })
+        Ok(Self { file, path: path.to_owned(), place: Place::default() })
     }
 
-    /// Goes on with a journal whose events were read; a torn last line is cut off.
-    pub fn reopen(path: &Path, read: &Replay) -> Result<Self, JournalError> {
+    /// Goes on with a journal whose whole lines end at `place`; a torn last line is cut off.
+    pub fn reopen(path: &Path, place: Place) -> Result<Self, JournalError> {
         let fail = |e| FileError::new("append to", path, e);
         let mut file = OpenOptions::new().write(true).mode(0o600).open(path).map_err(fail)?;
-        file.set_len(read.end).map_err(fail)?;
-        file.seek(SeekFrom::Start(read.end)).map_err(fail)?;
-        Ok(Self { file, path: path.to_owned(), next: read.events.len() as u64, end: read.end })
+        file.set_len(place.bytes).map_err(fail)?;
+        file.seek(SeekFrom::Start(place.bytes)).map_err(fail)?;
+        Ok(Self { file, path: path.to_owned(), place })
+    }
+
+    /// Where its last whole line ends.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Appends one event; when this returns, an event that decides something is on the disk.
     ///
     /// A failed write leaves the journal as it was before.
     pub fn append(&mut self, event: &Event) -> Result<(), JournalError> {
-        let line = LineRef { v: VERSION, seq: self.next, at: event.at, fact: &event.fact };
+        let line = LineRef { v: VERSION, seq: self.place.events, at: event.at, fact: &event.fact };
         let mut bytes = serde_json::to_vec(&line)
             .map_err(|e| FileError::new("encode an event for", &self.path, std::io::Error::other(e)))?;
         bytes.push(b'\n');
@@ -114,12 +137,12 @@ impl Journal {
             .and_then(|()| if decides(&event.fact) { self.file.sync_data() } else { Ok(()) });
         if let Err(e) = written {
             // Whatever part of the line was written must not precede a later one.
-            let cut = self.file.set_len(self.end).and_then(|()| self.file.seek(SeekFrom::Start(self.end)).map(drop));
+            let cut = self.file.set_len(self.place.bytes);
+            let cut = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.place.bytes)).map(drop));
             let source = cut.err().unwrap_or(e);
             return Err(FileError::new("append to", &self.path, source).into());
         }
-        self.next += 1;
-        self.end += bytes.len() as u64;
+        self.place.pass(1, &bytes);
         Ok(())
     }
 }
@@ -165,22 +188,49 @@ fn decides(fact: &Fact) -> bool {
 pub struct Replay {
     /// Its events, oldest first; at least one.
     pub events: Vec<Event>,
-    /// Where the last whole line ends, in bytes.
-    end: u64,
+    /// Where the last whole line ends.
+    pub place: Place,
     /// A torn last line was left out.
     pub torn: bool,
 }
 
 /// Reads a journal. A torn last line is left out; a damaged one before it is an error with its number.
 pub fn read(path: &Path) -> Result<Replay, JournalError> {
-    let bytes = std::fs::read(path).map_err(|e| FileError::new("read", path, e))?;
+    let bytes = bytes_of(path)?;
+    let mut place = Place::default();
+    let events = read_on(path, &bytes, &mut place)?;
+    if events.is_empty() {
+        return Err(JournalError::Empty { path: path.to_owned() });
+    }
+    let torn = place.bytes < bytes.len() as u64;
+    Ok(Replay { events, place, torn })
+}
+
+pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
+    Ok(std::fs::read(path).map_err(|e| FileError::new("read", path, e))?)
+}
+
+/// Reads what a journal holds after `place`, which moves behind the last whole line.
+pub fn read_after(path: &Path, place: &mut Place) -> Result<Vec<Event>, JournalError> {
+    let fail = |e| FileError::new("read", path, e);
+    let mut file = File::open(path).map_err(fail)?;
+    let mut rest = Vec::new();
+    file.seek(SeekFrom::Start(place.bytes)).and_then(|_| file.read_to_end(&mut rest)).map_err(fail)?;
+    let events = read_on(path, &rest, place)?;
+    if place.events == 0 { Err(JournalError::Empty { path: path.to_owned() }) } else { Ok(events) }
+}
+
+/// The events of `rest`, which follows on `place`; that moves behind the last whole line.
+pub(crate) fn read_on(path: &Path, rest: &[u8], place: &mut Place) -> Result<Vec<Event>, JournalError> {
+    let first = place.events;
     let mut events = Vec::new();
     let mut end = 0;
-    for part in parse(&bytes) {
+    for part in parse(rest) {
         for line in part.lines {
-            if line.seq != events.len() as u64 {
-                let why = format!("event {} stands where {} should", line.seq, events.len());
-                return Err(JournalError::Damaged { path: path.to_owned(), line: events.len() as u64 + 1, why });
+            let expected = first + events.len() as u64;
+            if line.seq != expected {
+                let why = format!("event {} stands where {expected} should", line.seq);
+                return Err(JournalError::Damaged { path: path.to_owned(), line: expected + 1, why });
             }
             events.push(Event { at: line.at, fact: line.fact });
         }
@@ -188,59 +238,15 @@ pub fn read(path: &Path) -> Result<Replay, JournalError> {
         let Some(Unread { line, why }) = part.unread else { continue };
         match version_of(line) {
             Some(found) if found > VERSION => return Err(JournalError::Newer { path: path.to_owned(), found }),
-            _ if end + line.len() + 1 >= bytes.len() => break,
+            _ if end + line.len() + 1 >= rest.len() => break,
             _ => {
-                let (line, why) = (events.len() as u64 + 1, why.to_string());
+                let (line, why) = (first + events.len() as u64 + 1, why.to_string());
                 return Err(JournalError::Damaged { path: path.to_owned(), line, why });
             }
         }
     }
-    if events.is_empty() {
-        return Err(JournalError::Empty { path: path.to_owned() });
-    }
-    let torn = end < bytes.len();
-    Ok(Replay { events, end: end as u64, torn })
-}
-
-/// Reads on in a journal that another process writes.
-#[derive(Debug)]
-pub struct Follower {
-    path: PathBuf,
-    file: File,
-    /// Where the last whole line that was read ends.
-    end: u64,
-    seq: u64,
-}
-
-impl Follower {
-    /// Follows the journal at `path` from its beginning.
-    pub fn open(path: &Path) -> Result<Self, JournalError> {
-        let file = File::open(path).map_err(|e| FileError::new("read", path, e))?;
-        Ok(Self { path: path.to_owned(), file, end: 0, seq: 0 })
-    }
-
-    /// The events since the last call; none is most often the answer, and costs one look at the file's size.
-    pub fn more(&mut self) -> Result<Vec<Event>, JournalError> {
-        let fail = |e| FileError::new("read", &self.path, e);
-        if self.file.metadata().map_err(fail)?.len() <= self.end {
-            return Ok(Vec::new());
-        }
-        let mut bytes = Vec::new();
-        self.file.seek(SeekFrom::Start(self.end)).map_err(fail)?;
-        self.file.read_to_end(&mut bytes).map_err(fail)?;
-        let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |last| last + 1);
-        let mut events = Vec::new();
-        for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
-            let parsed: Line = serde_json::from_slice(line).map_err(|error| match version_of(line) {
-                Some(found) if found > VERSION => JournalError::Newer { path: self.path.clone(), found },
-                _ => JournalError::Damaged { path: self.path.clone(), line: self.seq + 1, why: error.to_string() },
-            })?;
-            events.push(Event { at: parsed.at, fact: parsed.fact });
-            self.seq += 1;
-            self.end += line.len() as u64;
-        }
-        Ok(events)
-    }
+    place.pass(events.len() as u64, &rest[..end]);
+    Ok(events)
 }
 
 /// A part of a journal, as far as it could be read.
@@ -341,7 +347,7 @@ mod tests {
         let replay = read(&path).unwrap();
         assert_eq!(replay.events, [event(0), event(1)]);
         assert!(replay.torn);
-        Journal::reopen(&path, &replay).unwrap().append(&event(9)).unwrap();
+        Journal::reopen(&path, replay.place.clone()).unwrap().append(&event(9)).unwrap();
         assert_eq!(read(&path).unwrap().events, [event(0), event(1), event(9)]);
     }
 
@@ -358,7 +364,7 @@ mod tests {
             let replay = read(&path).unwrap();
             assert_eq!(replay.events, (0..4).map(event).take(left).collect::<Vec<_>>(), "cut at {cut}");
             assert_eq!(replay.torn, !ends.contains(&cut), "cut at {cut}");
-            Journal::reopen(&path, &replay).unwrap().append(&event(9)).unwrap();
+            Journal::reopen(&path, replay.place.clone()).unwrap().append(&event(9)).unwrap();
             let again = read(&path).unwrap();
             assert!(!again.torn && again.events.len() == left + 1, "cut at {cut}");
         }
@@ -377,7 +383,7 @@ mod tests {
             let replay = read(&path).unwrap();
             assert!(replay.torn);
             assert_eq!(replay.events.len(), if from == whole.len() { 3 } else { 2 });
-            Journal::reopen(&path, &replay).unwrap().append(&event(9)).unwrap();
+            Journal::reopen(&path, replay.place.clone()).unwrap().append(&event(9)).unwrap();
             assert!(!read(&path).unwrap().torn);
         }
     }
@@ -398,7 +404,7 @@ mod tests {
         let before = std::fs::read(&path).unwrap();
         let replay = read(&path).unwrap();
         let full = File::options().write(true).open("/dev/full").unwrap();
-        let mut journal = Journal::reopen(&path, &replay).unwrap();
+        let mut journal = Journal::reopen(&path, replay.place.clone()).unwrap();
         journal.file = full;
         let error = journal.append(&event(2)).unwrap_err().to_string();
         assert!(error.contains(&path.display().to_string()), "{error}");
@@ -442,7 +448,7 @@ mod tests {
         let whole: String = (0..5000).map(line).collect();
         std::fs::write(&path, &whole).unwrap();
         let replay = read(&path).unwrap();
-        assert_eq!((replay.events.len(), replay.end, replay.torn), (5000, whole.len() as u64, false));
+        assert_eq!((replay.events.len(), replay.place.bytes, replay.torn), (5000, whole.len() as u64, false));
         assert!(replay.events.iter().zip(0..).all(|(event, seq)| event.at == Timestamp(seq)));
         std::fs::write(&path, &whole[..whole.len() - 3]).unwrap();
         let replay = read(&path).unwrap();

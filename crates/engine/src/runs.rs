@@ -5,12 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ralphloop_core::ids::{AttemptId, LaneId, RunId};
+use ralphloop_core::ids::{AttemptId, CommitId, LaneId, RunId};
 use ralphloop_core::run::{Activity, Run};
 use serde::{Deserialize, Serialize};
 
 use crate::files::{self, FileError};
-use crate::journal::{self, JournalError, Replay};
+use crate::fold::{self, Folded};
+use crate::journal::JournalError;
 use crate::process::{self, Leftover};
 
 /// The state of ralphloop in one repository.
@@ -186,6 +187,29 @@ impl RunFolder {
         format!("{}-{}-{}", self.id, files::safe_name(attempt.story.as_str()), attempt.number)
     }
 
+    fn advance_file(&self) -> PathBuf {
+        self.path.join("advance.json")
+    }
+
+    /// Notes that a branch, and the checkout with it, is about to move.
+    pub(crate) fn note_advance(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<(), FileError> {
+        let path = self.advance_file();
+        let note = (branch, old, new);
+        let bytes = serde_json::to_vec(&note).map_err(|e| FileError::new("encode", &path, std::io::Error::other(e)))?;
+        files::write_atomic(&path, &bytes, files::Access::Private)
+    }
+
+    /// The move that was under way when the run died: the branch, and the commits it was to move from and to.
+    pub(crate) fn half_advance(&self) -> Option<(String, CommitId, CommitId)> {
+        serde_json::from_slice(&std::fs::read(self.advance_file()).ok()?).ok()
+    }
+
+    /// Forgets that a branch was about to move.
+    pub(crate) fn forget_advance(&self) {
+        // One that stays is looked at once more at the next start, and changes nothing then.
+        drop(std::fs::remove_file(self.advance_file()));
+    }
+
     fn launch_file(&self) -> PathBuf {
         self.path.join("launch.json")
     }
@@ -214,15 +238,14 @@ impl RunFolder {
         std::fs::read(self.project_file()).map_or(true, |noted| noted == project.as_os_str().as_bytes())
     }
 
-    /// The events, and the run that they make.
-    pub fn replay(&self) -> Result<(Replay, Run), JournalError> {
-        let replay = journal::read(&self.journal())?;
-        let run = Run::replay(&replay.events).map_err(|_| JournalError::Damaged {
-            path: self.journal(),
-            line: 1,
-            why: "it does not begin with the start of a run".to_owned(),
-        })?;
-        Ok((replay, run))
+    /// The run that the journal makes.
+    pub fn fold(&self) -> Result<Folded, JournalError> {
+        fold::fold(&self.journal(), &self.kept_state())
+    }
+
+    /// Where the state of the run is kept, so that a long journal need not be read from its beginning.
+    pub(crate) fn kept_state(&self) -> PathBuf {
+        self.path.join("state.json")
     }
 
     fn process_file(&self) -> PathBuf {

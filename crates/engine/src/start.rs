@@ -1,5 +1,7 @@
 //! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
 
+mod ground;
+
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -9,12 +11,11 @@ use jiff::tz::TimeZone;
 use ralphloop_agent::client::Agent;
 use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
-use ralphloop_core::event::{Event, Fact};
+use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
 use ralphloop_core::graph;
-use ralphloop_core::ids::{RunId, StoryId};
+use ralphloop_core::ids::{CommitId, RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
-use ralphloop_core::policy;
 use ralphloop_core::run::{Activity, Run};
 use ralphloop_spec::{Diagnostic, SpecError};
 use tokio::sync::{mpsc, oneshot};
@@ -26,9 +27,10 @@ use crate::control::{Control, Hands};
 use crate::driver::{DriveError, Driver};
 use crate::files::FileError;
 use crate::finish::{self, FinishError};
+use crate::fold::Folded;
 use crate::gates::cache::Cache;
-use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
-use crate::journal::{Journal, JournalError, Replay};
+use crate::git::{Git, Repository, Severity, SnapshotLimits};
+use crate::journal::{Journal, JournalError, Place as JournalPlace};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
 use crate::lane::{Lanes, Shared, Target, worktree};
@@ -37,10 +39,11 @@ use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
-use crate::settings::{OnDirty, Settings};
+use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
-use crate::{clock, git};
+use crate::{clock, cut_off, git};
+use ground::{Ground, left_by_an_attempt};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -366,19 +369,12 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
+    aftermath::undo_half_advances(&state.runs()?, &repository).await?;
     finish::put_right(&repository, &work.id).await.map_err(|e| StartError::Finish(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
-    let is_interrupted = earlier.run.as_ref().is_some_and(|t| t.run.attempts().len() > 0 || t.run.is_unclean());
-    if let Some(taken) = earlier.run.as_ref().filter(|t| is_interrupted && t.run.policy().place != settings.place) {
-        warnings.push(
-            "the run goes on where its interrupted attempts are: --worktree and --in-place hold for a new one"
-                .to_owned(),
-        );
-        settings.place = taken.run.policy().place;
-    }
-    let in_the_middle = is_interrupted && settings.place == policy::Place::Checkout;
+    warnings.extend(ground::keep_place(&mut settings, earlier.run.as_ref()));
     let (plan, read_warnings) = match (&earlier.run, read_plan(&work, &settings.only)) {
         (_, Ok(read)) => read,
         // An interrupted attempt may have broken the spec; it is put back before anything else.
@@ -402,23 +398,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
-    let doubts = match preflight(&repository, &settings, in_the_middle).await {
-        Err(StartError::Preflight(findings))
-            if settings.on_dirty == OnDirty::Worktree && findings.iter().all(|f| f.kind == FindingKind::Dirty) =>
-        {
-            settings.place = policy::Place::Worktrees;
-            preflight(&repository, &settings, in_the_middle).await?
-        }
-        other => other?,
-    };
-    if let Some(taken) = earlier.run.as_ref().filter(|_| in_the_middle) {
-        aftermath::refuse_to_undo_commits(&taken.folder, &repository).await?;
-    }
-    let wanted = earlier.run.as_ref().map(|t| t.run.branch().to_owned()).or(branch);
-    let (branch, switched) = match settings.place {
-        policy::Place::Checkout => take_branch(&repository, wanted, in_the_middle).await?,
-        policy::Place::Worktrees => (aim_at_branch(&repository, wanted).await?, None),
-    };
+    let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
+    let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
     warnings.extend(doubts.iter().map(|f| format!("{}; {}", f.message, f.remedy)));
     warnings.extend(read_warnings.iter().map(ToString::to_string));
@@ -433,31 +414,18 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         None => {
             let base = repository.standing(&branch).map_err(git::BranchError::from)?.tip.ok_or(StartError::NoCommit)?;
             let folder = state.create_run()?;
-            folder.write_project(&work.project)?;
             // Before the first event: a run that there is can be gone on with as it was called.
-            folder.write_launch(&launch)?;
+            write_beginnings(&folder, &work, launch).await?;
             let run = folder.id.clone();
             let fact = Fact::RunStarted { run, plan: Box::new(plan), policy, branch, base, agent };
             begin(folder, fact)?
         }
         Some(taken) => {
-            let landed: Vec<_> = repository
-                .landed_on(&branch, Some(taken.run.base()))
-                .await?
-                .into_iter()
-                .filter(|one| one.run == *taken.run.id())
-                .filter_map(|one| {
-                    let story = taken.run.plan().stories.iter().find(|s| trailer_id(&s.id) == one.story.as_str())?;
-                    Some((story.id.clone(), one.commit))
-                })
-                .collect();
-            taken.folder.write_launch(&launch)?;
-            let known: BTreeSet<StoryId> = landed.iter().map(|(story, _)| story.clone()).collect();
-            let spec = look_at_plan(&work, taken.run.plan(), &known);
-            go_on(taken, Fact::Restarted { policy, landed, spec, agent })?
+            write_beginnings(&taken.folder, &work, launch).await?;
+            let Meanwhile { landed, spec, cut_off } = taken.meanwhile(&repository, &work, &settings, &branch).await?;
+            go_on(taken, Fact::Restarted { policy, landed, spec, agent, cut_off })?
         }
     };
-    begun.folder.write_process(&ProcessMark::of_this_process())?;
     let holder = Holder::this_process(begun.folder.id.clone());
     for lock in &mut locks {
         lock.name(&holder);
@@ -492,7 +460,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         hurry: hurry.clone(),
     };
     let lanes = Lanes::new(shared, place);
-    let driver = Driver::new(begun.run.clone(), begun.journal, lanes, inbox_out, notices, forced.clone());
+    let kept = begun.folder.kept_state();
+    let driver = Driver::new(begun.run.clone(), begun.journal, kept, lanes, inbox_out, notices, forced.clone());
     Ok(Started::Ready(Box::new(Ready {
         run: begun.run,
         first: begun.first,
@@ -508,57 +477,22 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     })))
 }
 
-/// What is doubtful about the repository; what has to be mended first is an error.
-async fn preflight(
-    repository: &Repository,
-    settings: &Settings,
-    in_the_middle: bool,
-) -> Result<Vec<git::Finding>, StartError> {
-    let mut findings = repository.preflight().await?;
-    if in_the_middle {
-        findings.retain(|f| !left_by_an_attempt(f.kind));
-    }
-    if settings.place == policy::Place::Worktrees {
-        for finding in findings.iter_mut().filter(|f| f.kind == FindingKind::Dirty) {
-            finding.severity = Severity::Warning;
-            "agents work in worktrees without these changes, and a story that touches the same files cannot land"
-                .clone_into(&mut finding.remedy);
-        }
-        findings.retain(|f| f.kind != FindingKind::DetachedHead || settings.branch.is_none());
-    }
-    let (doubts, refusals): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| f.severity == Severity::Warning);
-    if refusals.is_empty() { Ok(doubts) } else { Err(StartError::Preflight(refusals)) }
+/// Notes where the run works, how it was called and which process works on it. The disk is waited for once.
+async fn write_beginnings(folder: &RunFolder, work: &WorkRef, launch: Vec<u8>) -> Result<(), FileError> {
+    let (first, second, third, project) = (folder.clone(), folder.clone(), folder.clone(), work.project.clone());
+    let (project, launch, process) = tokio::join!(
+        blocking(move || first.write_project(&project)),
+        blocking(move || second.write_launch(&launch)),
+        blocking(move || third.write_process(&ProcessMark::of_this_process())),
+    );
+    project.and(launch).and(process)
 }
 
-/// Switches to the wanted branch, unless an interrupted attempt has to be put back first; says which one is worked on.
-async fn take_branch(
-    repository: &Repository,
-    wanted: Option<String>,
-    in_the_middle: bool,
-) -> Result<(String, Option<git::Switched>), StartError> {
-    match wanted {
-        Some(branch) if in_the_middle => Ok((branch, None)),
-        Some(branch) => {
-            let switched = repository.switch_to(&branch, true).await?;
-            Ok((current_branch(repository)?, switched))
-        }
-        None => Ok((current_branch(repository)?, None)),
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
-}
-
-/// The branch on which stories land from worktrees, by its full name. The user's checkout stays on the branch it is on.
-async fn aim_at_branch(repository: &Repository, wanted: Option<String>) -> Result<String, StartError> {
-    if !repository.merges_without_a_tree().await? {
-        return Err(StartError::NoWorktrees);
-    }
-    let Some(wanted) = wanted else { return current_branch(repository) };
-    let branch = repository.branch_name(&wanted).await?;
-    let head = repository.head().map_err(git::BranchError::from)?.ok_or(StartError::NoCommit)?;
-    repository.ensure_branch(&branch, &head).await?;
-    if let Some(elsewhere) = repository.checked_out_elsewhere(&branch).await? {
-        return Err(StartError::CheckedOutElsewhere { branch: wanted, elsewhere });
-    }
-    Ok(branch)
 }
 
 /// A run whose first event of this process is in its journal.
@@ -581,9 +515,9 @@ fn begin(folder: RunFolder, fact: Fact) -> Result<Begun, StartError> {
 }
 
 fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
-    let Taken { folder, replay, mut run } = taken;
+    let Taken { folder, place, mut run } = taken;
     let first = Event { at: clock::now(), fact };
-    let mut journal = Journal::reopen(&folder.journal(), &replay)?;
+    let mut journal = Journal::reopen(&folder.journal(), place)?;
     journal.append(&first)?;
     let effects = run.step(&first);
     Ok(Begun { folder, journal, run, first, effects })
@@ -592,8 +526,47 @@ fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
 /// A run that is gone on with.
 struct Taken {
     folder: RunFolder,
-    replay: Replay,
+    place: JournalPlace,
     run: Run,
+}
+
+/// What became of things while nobody was at work on a run.
+struct Meanwhile {
+    landed: Vec<(StoryId, CommitId)>,
+    spec: PlanChange,
+    cut_off: Vec<CutOff>,
+}
+
+impl Taken {
+    /// Attempts were under way when the run was left.
+    fn is_interrupted(&self) -> bool {
+        self.run.attempts().len() > 0 || self.run.is_unclean()
+    }
+
+    async fn meanwhile(
+        &self,
+        repository: &Repository,
+        work: &WorkRef,
+        settings: &Settings,
+        branch: &str,
+    ) -> Result<Meanwhile, StartError> {
+        let stories = &self.run.plan().stories;
+        let landed: Vec<_> = repository
+            .landed_on(branch, Some(self.run.base()))
+            .await?
+            .into_iter()
+            .filter(|one| one.run == *self.run.id())
+            .filter_map(|one| {
+                let story = stories.iter().find(|s| trailer_id(&s.id) == one.story.as_str())?;
+                Some((story.id.clone(), one.commit))
+            })
+            .collect();
+        let known: BTreeSet<StoryId> = landed.iter().map(|(story, _)| story.clone()).collect();
+        let spec = look_at_plan(work, self.run.plan(), &known);
+        let (folder, run, how) = (self.folder.clone(), self.run.clone(), settings.clone());
+        let cut_off = blocking(move || cut_off::of(&folder, &run, &how)).await;
+        Ok(Meanwhile { landed, spec, cut_off })
+    }
 }
 
 struct Earlier {
@@ -606,7 +579,7 @@ fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Res
     match taking_up {
         TakingUp::Never => none(Vec::new()),
         TakingUp::Run(folder) => {
-            let (replay, run) = folder.replay()?;
+            let Folded { run, place } = folder.fold()?;
             if run.plan().work != work.id {
                 let (run, its) = (run.id().to_string(), run.plan().work.to_string());
                 return Err(StartError::OtherWork { run, its, asked: work.id.to_string() });
@@ -614,26 +587,33 @@ fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Res
             if matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
                 return Err(StartError::Finished { run: run.id().to_string() });
             }
-            Ok(Earlier { run: Some(Taken { folder: folder.clone(), replay, run }), warnings: Vec::new() })
+            Ok(Earlier { run: Some(Taken { folder: folder.clone(), place, run }), warnings: Vec::new() })
         }
-        TakingUp::Unfinished => {
-            let mut warnings = Vec::new();
-            for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
-                match folder.replay() {
-                    Ok((replay, run)) if run.plan().work == work.id => {
-                        let run = unfinished(&run).then_some(Taken { folder, replay, run });
-                        return Ok(Earlier { run, warnings });
-                    }
-                    Ok(_) => {}
-                    Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
-                    Err(error) => warnings.push(format!(
-                        "{error}; that run cannot be gone on with, what it landed is known from its commits and the spec"
-                    )),
-                }
+        TakingUp::Unfinished => unfinished_of(state, work),
+    }
+}
+
+/// The newest run of the work, if it can be gone on with.
+pub fn unfinished_run(state: &StateFolder, work: &WorkRef) -> Result<Option<(RunFolder, Run)>, StartError> {
+    Ok(unfinished_of(state, work)?.run.map(|taken| (taken.folder, taken.run)))
+}
+
+fn unfinished_of(state: &StateFolder, work: &WorkRef) -> Result<Earlier, StartError> {
+    let mut warnings = Vec::new();
+    for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
+        match folder.fold() {
+            Ok(Folded { run, place }) if run.plan().work == work.id => {
+                let run = unfinished(&run).then_some(Taken { folder, place, run });
+                return Ok(Earlier { run, warnings });
             }
-            none(warnings)
+            Ok(_) => {}
+            Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
+            Err(error) => warnings.push(format!(
+                "{error}; that run cannot be gone on with, what it landed is known from its commits and the spec"
+            )),
         }
     }
+    Ok(Earlier { run: None, warnings })
 }
 
 /// Why there is nothing to start, if every selected story is done.
@@ -759,25 +739,5 @@ async fn end_leftovers(state: &StateFolder) {
         // What could not be ended belongs to somebody else or hangs in the kernel; the lock says that no run is at work.
         drop(tokio::task::spawn_blocking(move || process::end_leftovers(&records)).await);
         folder.forget_children();
-    }
-}
-
-fn current_branch(repository: &Repository) -> Result<String, StartError> {
-    repository.current_branch().map_err(git::BranchError::from)?.ok_or(StartError::NoBranch)
-}
-
-/// What an interrupted attempt may have left; it is put back before anything else.
-fn left_by_an_attempt(kind: FindingKind) -> bool {
-    match kind {
-        FindingKind::Dirty
-        | FindingKind::DetachedHead
-        | FindingKind::OperationUnderWay
-        | FindingKind::Unmerged
-        | FindingKind::Locked => true,
-        FindingKind::NoCommits
-        | FindingKind::NoIdentity
-        | FindingKind::Signing
-        | FindingKind::Unsupported
-        | FindingKind::DiskSpace => false,
     }
 }

@@ -36,6 +36,10 @@ const FRAME_TIME: Duration = Duration::from_secs(1);
 /// More than any line that the writer makes: [`MAX_HELD`] bytes and a chunk, each escaped as `\u0000`.
 const MAX_JSON_LINE: u64 = 64 << 20;
 const LEVEL: i32 = 1;
+/// After so many bytes nobody reads it any more …
+const FLOOD: u64 = 16 << 20;
+/// … and it is packed quickly rather than small.
+const FLOOD_LEVEL: i32 = -5;
 
 /// Where a record comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -109,10 +113,10 @@ pub struct Totals {
 }
 
 /// Writes a transcript. Memory is bounded, whatever comes.
-pub struct Writer<'a> {
+pub struct Writer {
     path: PathBuf,
     file: File,
-    redact: Redact<'a>,
+    redact: Box<dyn Fn(&[u8]) -> Cow<'_, [u8]> + Send>,
     max_bytes: u64,
     compressor: zstd::bulk::Compressor<'static>,
     held_out: Vec<u8>,
@@ -125,15 +129,19 @@ pub struct Writer<'a> {
     totals: Totals,
 }
 
-impl std::fmt::Debug for Writer<'_> {
+impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer").field("path", &self.path).field("totals", &self.totals).finish_non_exhaustive()
     }
 }
 
-impl<'a> Writer<'a> {
+impl Writer {
     /// Begins the transcript at `path` (see [`path_of`]), which must not exist; its folder is made.
-    pub fn create(path: PathBuf, redact: Redact<'a>, max_bytes: u64) -> Result<Self, TranscriptError> {
+    pub fn create(
+        path: PathBuf,
+        redact: impl Fn(&[u8]) -> Cow<'_, [u8]> + Send + 'static,
+        max_bytes: u64,
+    ) -> Result<Self, TranscriptError> {
         if let Some(folder) = path.parent() {
             files::create_private_dir(folder)?;
         }
@@ -143,7 +151,7 @@ impl<'a> Writer<'a> {
         Ok(Self {
             path,
             file,
-            redact,
+            redact: Box::new(redact),
             max_bytes,
             compressor,
             held_out: Vec::new(),
@@ -168,7 +176,13 @@ impl<'a> Writer<'a> {
 
     fn write_piece(&mut self, stream: Stream, piece: &[u8], at: Timestamp) -> Result<(), TranscriptError> {
         self.last = at;
+        let before = self.totals.seen;
         self.totals.seen += piece.len() as u64;
+        if before < FLOOD && self.totals.seen >= FLOOD {
+            self.compressor
+                .set_compression_level(FLOOD_LEVEL)
+                .map_err(|e| FileError::new("compress", &self.path, e))?;
+        }
         if self.full {
             self.totals.dropped += piece.len() as u64;
             return Ok(());
@@ -275,7 +289,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Drop for Writer<'_> {
+impl Drop for Writer {
     /// A call that was given up in the middle keeps what was said until then, as far as the disk allows.
     fn drop(&mut self) {
         if !self.ended {

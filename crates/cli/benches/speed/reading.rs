@@ -103,6 +103,8 @@ fn specification(scheme: Scheme) -> Option<String> {
             }
             text.push_str("]\n");
         }
+        // A file of these holds one task, or a few.
+        Scheme::Backlog | Scheme::Flight => return None,
         Scheme::Beads => {
             for story in 1..=TASKS {
                 let _ = writeln!(

@@ -34,14 +34,21 @@ impl Table {
         self.0.push(Row { what: what.to_owned(), figure, bound, holds });
     }
 
-    pub(crate) fn print(&self) {
+    /// Prints all rows; whether every bound holds.
+    pub(crate) fn print(&self) -> bool {
         let width = |of: fn(&Row) -> &str| self.0.iter().map(|row| of(row).len()).max().unwrap_or(0);
         let (what, figure, bound) = (width(|row| &row.what), width(|row| &row.figure), width(|row| &row.bound));
         println!();
         for row in &self.0 {
-            let mark = if row.holds { "" } else { "  MISSED" };
-            println!("{:what$}  {:>figure$}  {:bound$}{mark}", row.what, row.figure, row.bound);
+            let mark = match (row.bound.is_empty(), row.holds) {
+                (true, _) => "",
+                (false, true) => "  ok",
+                (false, false) => "  MISSED",
+            };
+            let line = format!("{:what$}  {:>figure$}  {:bound$}{mark}", row.what, row.figure, row.bound);
+            println!("{}", line.trim_end());
         }
+        self.0.iter().all(|row| row.holds)
     }
 }
 

@@ -9,7 +9,7 @@ use ralphloop_core::ids::AttemptId;
 use ralphloop_core::run::StoryState;
 use ralphloop_engine::control;
 use ralphloop_engine::git::Repository;
-use ralphloop_engine::journal::Follower;
+use ralphloop_engine::journal;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_tui::{Msg, Request};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -33,17 +33,15 @@ pub(super) struct Host {
 impl Host {
     /// Tells the screen what the journal tells, until it is gone.
     pub(super) async fn tell(self) {
-        let mut follower = match Follower::open(&self.folder.journal()) {
-            Ok(follower) => follower,
-            Err(error) => return drop(self.screen.send(Msg::Note(error.to_string()))),
-        };
+        let mut place = journal::Place::default();
+        let path = self.folder.journal();
         let mut looks = tokio::time::interval(LOOK_AGAIN);
         let mut alive = None;
         for look in 0_u32.. {
             looks.tick().await;
             // Asked first: what a process wrote before it ended is not missed.
             let now = look.is_multiple_of(ALIVE).then(|| self.folder.live_process().is_some());
-            match follower.more() {
+            match journal::read_after(&path, &mut place) {
                 Ok(events) => {
                     for event in events {
                         if self.screen.send(Msg::Event(Box::new(event))).is_err() {
@@ -104,7 +102,7 @@ impl Host {
     }
 
     async fn diff(&self, attempt: &AttemptId) -> Result<Vec<String>, String> {
-        let (_, run) = self.folder.replay().map_err(|error| error.to_string())?;
+        let run = self.folder.fold().map_err(|error| error.to_string())?.run;
         let record = run.record(&attempt.story).ok_or("the run does not know the story any more")?;
         let bytes = if let Some(lane) = run.lane_of(attempt) {
             let worktree = self.folder.worktree(lane);

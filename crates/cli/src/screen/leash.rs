@@ -22,6 +22,7 @@ use crate::output;
 use crate::verbs::launch::Launch;
 use crate::verbs::repository;
 use crate::verbs::run::{Eyes, ended, go_with};
+use crate::verbs::take_up::Wish;
 
 /// The word that lets the run go.
 const LET_GO: &str = "go";
@@ -65,12 +66,13 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
     if order.apart {
         host.environment.clear();
     }
-    let taking_up = match order.taking_up {
-        Wanted::Unfinished => TakingUp::Unfinished,
-        Wanted::Never => TakingUp::Never,
-        Wanted::Run(id) => TakingUp::Run(repository::find_run(Some(&id), &host)?),
+    let wish = match order.taking_up {
+        Wanted::Unfinished => Wish::Open,
+        Wanted::Never => Wish::Fresh,
+        Wanted::Run(id) => Wish::Run(repository::find_run(Some(&id), &host)?),
     };
-    go_with(order.launch.prepare(Layer::default(), &host)?, taking_up, Eyes::Screen)
+    // Who was to be asked was asked by the screen's process.
+    go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen)
 }
 
 /// Drives a run that a screen holds.

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use ralphloop_core::event::StopCause;
 use ralphloop_engine::control;
 use ralphloop_engine::runs::RunFolder;
-use ralphloop_engine::start::{Place, TakingUp};
+use ralphloop_engine::start::Place;
 use ralphloop_tui::keys::Keymap;
 use ralphloop_tui::model::Options;
 use ralphloop_tui::port::Leave;
@@ -28,6 +28,7 @@ use crate::host::Host;
 use crate::output;
 use crate::verbs::launch::Prepared;
 use crate::verbs::repository;
+use crate::verbs::take_up::{self, Wish};
 use crate::view::{status, summary};
 use leash::{Begun, Leashed, Order};
 
@@ -61,15 +62,18 @@ fn options(own: bool, host: &Host) -> Options {
 }
 
 /// Starts a run in a process of its own and shows it.
-pub(crate) fn run(prepared: Prepared, taking_up: &TakingUp, host: &Host) -> Result<Exit, CliError> {
-    let order = Order { launch: prepared.launch, taking_up: taking_up.into(), apart: host.environment.is_empty() };
+pub(crate) fn run(prepared: Prepared, wish: Wish, asks: bool, host: &Host) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
     let fail = |error: &std::io::Error| CliError::environment("the run's process could not be started").cause(error);
     let begun = runtime.block_on(async {
         let place = repository::open(host).await?;
+        let Some(taking_up) = take_up::decide(wish, asks, &prepared, &place).await? else { return Ok(None) };
+        let apart = host.environment.is_empty();
+        let order = Order { launch: prepared.launch, taking_up: (&taking_up).into(), apart };
         let begun = Leashed::start(&order, &host.cwd).await.map_err(|error| fail(&error))?;
-        Ok::<_, CliError>((place, begun))
+        Ok::<_, CliError>(Some((place, begun)))
     })?;
+    let Some(begun) = begun else { return Ok(take_up::left_alone()) };
     let (place, leashed) = match begun {
         (_, Begun::Ended(exit)) => return Ok(exit),
         (place, Begun::Running(leashed)) => (place, leashed),
@@ -118,7 +122,7 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) 
         }
         Leave::Done => {
             let exit = runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
-            let (_, run) = folder.replay().map_err(|error| repository::damaged(&error))?;
+            let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
             output::data(&summary::text(&run, None))?;
             Ok(exit)
         }
@@ -131,7 +135,7 @@ pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> 
     let place = runtime.block_on(repository::open(host))?;
     let left = show(&runtime, folder, place, host, None);
     left.map_err(|error| CliError::environment("the terminal cannot be used").cause(&error))?;
-    let (_, run) = folder.replay().map_err(|error| repository::damaged(&error))?;
+    let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
     let pid = folder.live_process().map(|process| process.pid);
     output::talk(&status::Status::of(&run, pid).text());
     Ok(Exit::DONE)

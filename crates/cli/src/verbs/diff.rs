@@ -19,7 +19,7 @@ pub(super) fn diff(arguments: &DiffArguments, host: &Host) -> Result<Exit, CliEr
         let place = open(host).await?;
         let state = StateFolder::of(&place.repository.places().common_dir);
         let folder = state.find(arguments.run.as_deref()).map_err(|error| no_run(&error))?;
-        let (_, run) = folder.replay().map_err(|error| damaged(&error))?;
+        let run = folder.fold().map_err(|error| damaged(&error))?.run;
         let commit = commit_of(&arguments.attempt, &run)?;
         let git = place.repository.git();
         let command = git.read(&place.repository.places().top).max_output(MAX_DIFF);

@@ -21,6 +21,7 @@ mod settings;
 mod shell;
 mod show;
 mod spec;
+pub(crate) mod take_up;
 mod talk;
 mod tracker;
 mod verify;

@@ -6,11 +6,12 @@ use ralphloop_core::run::Run;
 use ralphloop_engine::driver::DriveError;
 use ralphloop_engine::finish;
 use ralphloop_engine::notice;
-use ralphloop_engine::start::{self, Ready, Request, Started, TakingUp};
+use ralphloop_engine::start::{self, Ready, Request, Started};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::launch::{Launch, Prepared};
+use super::take_up::{self, Wish};
 use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::error::CliError;
@@ -21,33 +22,52 @@ use crate::screen;
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
-    let RunArguments { work, stories, dry_run, fresh, view, settings, .. } = arguments;
+    let RunArguments { work, stories, dry_run, resume, fresh, view, settings } = arguments;
     let prepared = Launch::new(work, stories, &settings, host).prepare(settings, host)?;
     if dry_run {
         return dry_run::dry_run(&prepared);
     }
-    go(prepared, if fresh { TakingUp::Never } else { TakingUp::Unfinished }, view, host)
+    let wish = match (resume, fresh) {
+        (_, true) => Wish::Fresh,
+        (true, false) => Wish::Resume,
+        (false, false) => Wish::Open,
+    };
+    go(prepared, wish, take_up::can_ask(view) && !resume, view, host)
 }
 
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = repository::find_run(arguments.run.as_deref(), host)?;
+    let asks = take_up::can_ask(arguments.view) && !arguments.yes;
+    let mut wish = Wish::Run(folder.clone());
+    if let Err(error) = folder.fold() {
+        if !take_up::instead_of_damaged(&folder, &error, asks)? {
+            return Ok(take_up::left_alone());
+        }
+        wish = Wish::Fresh;
+    }
     let launch = if let Some(launch) = Launch::of_run(&folder) {
         launch
     } else {
-        let (_, run) = folder.replay().map_err(|error| repository::damaged(&error))?;
+        let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
         output::warn("the flags that the run was started with are not known any more; the present settings hold");
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };
     let prepared = launch.prepare(arguments.settings, host)?;
-    go(prepared, TakingUp::Run(folder), arguments.view, host)
+    go(prepared, wish, asks, arguments.view, host)
 }
 
-/// Starts the run, shows what happens, and says how the program ends.
-pub(super) fn go(prepared: Prepared, taking_up: TakingUp, view: ViewArguments, host: &Host) -> Result<Exit, CliError> {
+/// Starts the run, shows what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
+pub(super) fn go(
+    prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    view: ViewArguments,
+    host: &Host,
+) -> Result<Exit, CliError> {
     if screen::wanted(view)? {
-        return screen::run(prepared, &taking_up, host);
+        return screen::run(prepared, wish, asks, host);
     }
-    go_with(prepared, taking_up, Eyes::Printed(view))
+    go_with(prepared, wish, asks, Eyes::Printed(view))
 }
 
 /// Who watches a run of this process.
@@ -60,17 +80,20 @@ pub(crate) enum Eyes {
 }
 
 /// Starts the run in this process, and says how the program ends.
-pub(crate) fn go_with(prepared: Prepared, taking_up: TakingUp, eyes: Eyes) -> Result<Exit, CliError> {
+pub(crate) fn go_with(prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
     let view = match eyes {
         Eyes::Printed(view) => view,
         Eyes::Screen => ViewArguments { tui: false, headless: true, json: true },
     };
-    let Prepared { launch, work, settings, finish } = prepared;
     repository::runtime()?.block_on(async {
-        let command_timeout = settings.times.command;
-        let place = start::open(&work.project, repository::spawner()?, command_timeout)
+        let command_timeout = prepared.settings.times.command;
+        let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
             .await
             .map_err(|error| CliError::environment(error.to_string()))?;
+        let Some(taking_up) = take_up::decide(wish, asks, &prepared, &place).await? else {
+            return Ok(take_up::left_alone());
+        };
+        let Prepared { launch, work, settings, finish } = prepared;
         let caution = settings.agent.caution();
         let closing = finish.then(|| place.clone());
         let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };

@@ -1,10 +1,9 @@
 //! `status`, `runs` and `log`: what the journals tell.
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::run::{Activity, Run};
+use ralphloop_engine::follow::Follower;
+use ralphloop_engine::journal::{self, Place};
 use ralphloop_engine::runs::RunFolder;
 use serde_json::{Value, json};
 
@@ -18,11 +17,8 @@ use crate::output;
 use crate::view::status::Status;
 use crate::view::{lines, public};
 
-/// How often a followed journal is looked at. It is another process that writes it.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
-
 fn status_of(folder: &RunFolder) -> Result<(Run, Status), CliError> {
-    let (_, run) = folder.replay().map_err(|error| damaged(&error))?;
+    let run = folder.fold().map_err(|error| damaged(&error))?.run;
     let pid = folder.live_process().map(|process| process.pid);
     let status = Status::of(&run, pid);
     Ok((run, status))
@@ -33,6 +29,7 @@ pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, C
     if arguments.follow && !arguments.json && crate::screen::possible() {
         return crate::screen::attach(&folder, host);
     }
+    let mut follower = follow(&folder, arguments.follow)?;
     let mut shown = String::new();
     loop {
         let (run, status) = status_of(&folder)?;
@@ -41,11 +38,23 @@ pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, C
             output::data(&text)?;
             shown = text;
         }
-        if !arguments.follow || status.pid.is_none() || matches!(run.activity(), Activity::Ended(_)) {
-            return Ok(Exit::DONE);
+        match &mut follower {
+            Some(follower) if status.pid.is_some() && !matches!(run.activity(), Activity::Ended(_)) => {
+                follower.wait().map_err(|error| cannot_follow(&error))?;
+            }
+            _ => return Ok(Exit::DONE),
         }
-        std::thread::sleep(LOOK_AGAIN);
     }
+}
+
+/// Watches the run from now on, if that is asked for.
+fn follow(folder: &RunFolder, wanted: bool) -> Result<Option<Follower>, CliError> {
+    let follower = wanted.then(|| Follower::of(folder)).transpose();
+    follower.map_err(|error| cannot_follow(&error))
+}
+
+fn cannot_follow(error: &std::io::Error) -> CliError {
+    CliError::environment("the run cannot be followed").cause(error)
 }
 
 fn pretty(status: &Status) -> Result<String, CliError> {
@@ -106,20 +115,20 @@ fn run_row(folder: &RunFolder, status: &Result<Status, CliError>) -> Vec<String>
 pub(super) fn log(arguments: &LogArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = find_run(arguments.run.as_deref(), host)?;
     let mut teller = Teller { arguments, folder: &folder, run: None };
-    let mut told = 0;
+    let mut follower = follow(&folder, arguments.follow)?;
+    let mut told = Place::default();
     loop {
         // Asked before the events are read: what a process wrote before it ended is not missed.
         let alive = folder.live_process().is_some();
-        let (replay, _) = folder.replay().map_err(|error| damaged(&error))?;
-        let mut new: VecDeque<&Event> = replay.events.iter().skip(told).collect();
-        told = replay.events.len();
-        while let Some(event) = new.pop_front() {
-            teller.tell(event)?;
+        for event in journal::read_after(&folder.journal(), &mut told).map_err(|error| damaged(&error))? {
+            teller.tell(&event)?;
         }
-        if !arguments.follow || !alive || teller.has_ended() {
-            return Ok(Exit::DONE);
+        match &mut follower {
+            Some(follower) if alive && !teller.has_ended() => {
+                follower.wait().map_err(|error| cannot_follow(&error))?;
+            }
+            _ => return Ok(Exit::DONE),
         }
-        std::thread::sleep(LOOK_AGAIN);
     }
 }
 

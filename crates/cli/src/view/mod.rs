@@ -53,6 +53,15 @@ pub(crate) fn branch_name(reference: &str) -> &str {
     reference.strip_prefix("refs/heads/").unwrap_or(reference)
 }
 
+/// What a sum of costs leaves out, if anything.
+pub(crate) fn without_uncounted(calls: u32) -> String {
+    match calls {
+        0 => String::new(),
+        1 => " without one call that was cut off".to_owned(),
+        calls => format!(" without {calls} calls that were cut off"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

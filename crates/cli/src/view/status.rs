@@ -84,6 +84,8 @@ pub(crate) struct Status {
     pub(crate) total: usize,
     /// How many times an agent was started.
     pub(crate) iterations: u32,
+    /// Calls of agents that were cut off with the process that watched them, and are in no sum below.
+    pub(crate) uncounted_calls: u32,
     /// What the agents cost in all, as far as their clients say so.
     pub(crate) cost_usd: Option<f64>,
     /// Tokens that they read, cached ones included.
@@ -168,6 +170,7 @@ impl Status {
             passed: stories.iter().filter(|s| s.state == StoryWord::Passed).count(),
             total: stories.len(),
             iterations: run.calls(),
+            uncounted_calls: run.uncounted_calls(),
             cost_usd: usage.cost.map(ralphloop_core::units::Usd::dollars),
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
@@ -190,7 +193,8 @@ impl Status {
         if let Some(at) = &self.resume_at {
             text.push_str(&format!("  goes on at {at}\n"));
         }
-        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.2}"));
+        let without = super::without_uncounted(self.uncounted_calls);
+        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.2}{without}"));
         let pid = self.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         text.push_str(&format!(
             "  branch {}, agent {}, {} of {} passed, {}, {cost}{pid}\n\n",

@@ -32,7 +32,8 @@ pub(crate) fn text(run: &Run, offer: Option<&str>) -> String {
         (None, None) => "tokens unknown".to_owned(),
         (input, output) => format!("{} tokens in, {} out", input.unwrap_or(0), output.unwrap_or(0)),
     };
-    let cost = usage.cost.map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}"));
+    let without = super::without_uncounted(run.uncounted_calls());
+    let cost = usage.cost.map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}{without}"));
     let iterations = count(usize::try_from(run.calls()).unwrap_or(usize::MAX), "iteration", "iterations");
     let _ = writeln!(out, "Took {}, {iterations}, {tokens}, {cost}.", worked(run));
     let landed = run.records().filter(|(_, r)| matches!(r.state, StoryState::Landed { .. })).count();

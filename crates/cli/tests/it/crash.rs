@@ -21,12 +21,22 @@ const LOOK: Duration = Duration::from_micros(300);
 const AT_ONCE: usize = 4;
 /// Calls of the agent that one attempt can take.
 const CALLS_AN_ATTEMPT: usize = 2;
+/// Calls of an undisturbed run: the first story's limit, its attempt and its repair; the second's two attempts, one repaired.
+const CALLS: usize = 6;
 
-const FLAGS: &[&str] =
-    &["--gate", "sleep 0.03; ! grep -qs bad a.txt b.txt", "--max-repairs", "1", "--max-retries", "2"];
+const FLAGS: &[&str] = &[
+    "--gate",
+    "sleep 0.03; ! grep -qs bad a.txt b.txt",
+    "--max-repairs",
+    "1",
+    "--max-retries",
+    "2",
+    "--limit-wait",
+    "1",
+];
 
-/// The first story needs a repair; the second fails with one attempt, is put back and passes with the next. Every commit
-/// goes through a hook.
+/// The first story meets the account's limit, is waited for, and then needs a repair; the second fails with one attempt, is
+/// put back and passes with the next. Every commit goes through a hook.
 fn ready() -> Scene {
     let scene = scene();
     scene.write("prd.json", prd_text(&two_stories()));
@@ -44,7 +54,11 @@ fn ready() -> Scene {
     );
     scene.scripted_agent(
         &AgentScript::new()
-            .story("Alpha lamp", [call().say("at work").shell(repaired).complete()])
+            .story(
+                "Alpha lamp",
+                // Its reset has passed, so that the wait is as long as it may be: a second.
+                [call().usage_limit(1000), call().say("at work").shell(repaired).complete()],
+            )
             .story("Beta lamp", [call().say("at work").shell(&retried).complete()]),
     );
     scene
@@ -153,7 +167,7 @@ fn disturbed(at: usize, undisturbed: &End, undisturbed_calls: usize) -> Option<S
     assert!(calls <= undisturbed_calls + 2 * CALLS_AN_ATTEMPT, "{place}: {calls} calls of the agent");
     if before > 0 {
         let alpha = scene.calls_of("Alpha lamp").len();
-        assert!(alpha <= CALLS_AN_ATTEMPT, "{place}: a story that had landed was done again ({alpha} calls)");
+        assert!(alpha <= 1 + CALLS_AN_ATTEMPT, "{place}: a story that had landed was done again ({alpha} calls)");
     }
     scene.nothing_runs();
     Some(last)
@@ -168,7 +182,12 @@ fn b36_killed_after_any_line_of_its_journal_and_again_while_it_recovers_a_run_en
     assert!(undisturbed.verdicts.iter().all(|v| v.ends_with("\"passed\" true")), "{undisturbed:#?}");
     assert_eq!(undisturbed.stories_with_kept_work, BTreeSet::from(["S2".to_owned()]), "the failed attempt is kept");
     let all = facts(&scene.journals().pop().unwrap());
-    assert!(all.iter().any(|f| kind(f) == "reverted") && calls == 5, "{calls} calls, {all:#?}");
+    for kind_of_fact in ["landed", "reverted", "woke"] {
+        assert!(all.iter().any(|f| kind(f) == kind_of_fact), "no {kind_of_fact} in {all:#?}");
+    }
+    assert!(all.iter().any(|f| kind(f) == "agent_started" && f["call"] == 1), "no repair in {all:#?}");
+    let hooks = fs::read_to_string(scene.outside("hooks")).unwrap();
+    assert_eq!((calls, hooks.lines().count()), (CALLS, 2), "{all:#?}");
 
     let next = AtomicUsize::new(1);
     let hit = Mutex::new(BTreeSet::new());

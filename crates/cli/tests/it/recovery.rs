@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use ralphloop_testkit::scene::{Running, Scene};
+use ralphloop_testkit::scene::{Running, Scene, eventually};
 use ralphloop_testkit::script::{AgentScript, call};
 
 use crate::world::{landed_once, passes, prd_text, run, scene, start, states, two_stories};
@@ -233,4 +233,55 @@ fn resume_without_anything_to_resume_says_so() {
     let outcome = scene.run(&["resume", "--headless"]);
     assert!(matches!(outcome.code(), Some(2 | 3)), "{outcome}");
     outcome.says("no run");
+}
+
+/// Also without the dead run's journal.
+#[test]
+fn a_spec_behind_a_link_that_leads_out_of_the_tree_is_put_back_by_a_new_run_too() {
+    for without_journal in [false, true] {
+        let scene = scene();
+        let spec = scene.outside("elsewhere.json");
+        let text = prd_text(&two_stories());
+        fs::write(&spec, &text).unwrap();
+        std::os::unix::fs::symlink(&spec, scene.path("prd.json")).unwrap();
+        scene.commit_all("Plan");
+        let begun = scene.outside("begun");
+        let spoil = format!("echo '{{' > '{}'", spec.display());
+        scene.scripted_agent(&AgentScript::always([call().shell(&spoil).write("half.txt", "x").touch(&begun).hang()]));
+        let running = start(&scene, GATES);
+        scene.wait_for_file(&begun);
+        running.crash();
+        scene.nothing_runs();
+        assert_ne!(fs::read_to_string(&spec).unwrap(), text);
+        if without_journal {
+            fs::remove_file(scene.journals().pop().unwrap()).unwrap();
+        }
+        scene.scripted_agent(&script());
+        run(&scene, &[GATES, &["--fresh"]].concat()).exits(0);
+        assert!(!scene.path("half.txt").exists());
+        assert!(fs::read_to_string(&spec).unwrap().contains("\"passes\": true"));
+        states(&scene, &[("S1", "passed"), ("S2", "passed")]);
+    }
+}
+
+#[test]
+fn what_an_agent_had_used_when_it_was_killed_counts_as_far_as_its_transcript_tells() {
+    let scene = ready();
+    let begun = scene.outside("begun");
+    scene.scripted_agent(&AgentScript::always([call().say("at work").touch(&begun).hang()]));
+    let running = start(&scene, GATES);
+    scene.wait_for_file(&begun);
+    let transcripts = scene.journals()[0].with_file_name("transcripts");
+    eventually("what was said to be on the disk", || {
+        fs::read_dir(&transcripts).is_ok_and(|mut all| all.any(|one| one.unwrap().metadata().unwrap().len() > 0))
+    });
+    running.crash();
+    scene.nothing_runs();
+    scene.scripted_agent(&script());
+    let resumed = scene.run(&["resume", "--headless"]).exits(0);
+    let status = scene.status();
+    // A message of the killed call, and the two calls that came to their end.
+    assert_eq!(status["input_tokens"], 3000, "{status:#}");
+    assert_eq!(status["uncounted_calls"], 1, "{status:#}");
+    resumed.says("without one call that was cut off");
 }

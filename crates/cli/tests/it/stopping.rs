@@ -158,3 +158,22 @@ fn stop_without_a_running_loop_says_so() {
     assert_ne!(outcome.code(), Some(0), "{outcome}");
     outcome.says("no run");
 }
+
+#[test]
+fn stop_now_does_not_wait_for_an_address_that_does_not_answer() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/health", listener.local_addr().unwrap());
+    let check = serde_json::json!([{"type": "url", "url": url, "timeout": 100}]);
+    let scene = scene();
+    scene.write("prd.json", prd_text(&[two_stories()[0].clone().with("verification_steps", check)]));
+    scene.commit_all("Plan");
+    scene.scripted_agent(&AgentScript::always([call().write("a.txt", "on").complete()]));
+    let running = start(&scene, &[]);
+    // It is asked, accepted, and never answered.
+    let _asked = listener.accept().unwrap();
+    let stopped = std::time::Instant::now();
+    scene.run(&["stop", "--now"]).exits(0);
+    running.wait().exits(4);
+    assert!(stopped.elapsed() < std::time::Duration::from_secs(50), "{:?}", stopped.elapsed());
+    nothing_landed(&scene);
+}

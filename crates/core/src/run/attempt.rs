@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
 use super::{Baseline, Run};
@@ -15,7 +17,7 @@ use crate::outcome::Outcome;
 use crate::verdict::{AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, judge};
 
 /// An attempt under way.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Which.
     pub id: AttemptId,
@@ -36,7 +38,7 @@ pub struct Attempt {
 }
 
 /// How far an attempt is. What a phase needs lives inside it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
     /// Chosen; its lane is being made ready.
     Beginning,
@@ -75,7 +77,7 @@ pub enum Phase {
 }
 
 /// Checks under way.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checking {
     pub(super) call: CallNumber,
     pub(super) stage: CheckStage,
@@ -95,7 +97,7 @@ impl Checking {
 }
 
 /// An attempt's work that was proven.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// After which call.
     pub call: CallNumber,
@@ -109,7 +111,7 @@ pub struct Proof {
 }
 
 /// What comes after a lane was put back.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum AfterRevert {
     /// The attempt counts, and failed.
     Charge {
@@ -234,7 +236,7 @@ impl Run {
                 self.checked(&id, *checking, result)
             }
             (Phase::Merging(proof), fact) => self.merging_step(&id, *proof, fact),
-            (Phase::Landing(proof), fact) => self.landing_step(&id, *proof, fact),
+            (Phase::Landing(proof), fact) => self.landing_step(&id, &proof, fact),
             (Phase::Reverting { then }, Fact::Reverted { kept, notes, .. }) => {
                 self.reverted(&id, then, kept.as_ref(), notes)
             }
@@ -288,7 +290,8 @@ impl Run {
         let mut queue: VecDeque<CheckRef> =
             gates.into_iter().filter(|g| !base.gates.contains_key(g)).map(CheckRef::Gate).collect();
         let checks = self.plan.story(&id.story).map_or(0, |s| s.checks.len());
-        let is_known = |check: &usize| base.checks.contains_key(&(id.story.clone(), *check));
+        let known = base.checks.get(&id.story);
+        let is_known = |check: &usize| known.is_some_and(|known| known.contains_key(check));
         queue.extend((0..checks).filter(|check| !is_known(check)).map(CheckRef::Story));
         self.next_baseline_check(id, queue)
     }
@@ -328,7 +331,9 @@ impl Run {
                 self.know_base(id, |base| drop(base.gates.insert(gate, result.clone())));
             }
             CheckRef::Story(own) => {
-                self.know_base(id, |base| drop(base.checks.insert((id.story.clone(), own), result.clone())));
+                self.know_base(id, |base| {
+                    base.checks.entry(id.story.clone()).or_default().insert(own, result.clone());
+                });
             }
         }
         queue.pop_front();
@@ -452,7 +457,7 @@ impl Run {
         let base = self.attempt(id).map(|attempt| &attempt.base);
         let baseline = base.and_then(|base| match check {
             CheckRef::Gate(gate) => base.gates.get(&gate),
-            CheckRef::Story(own) => base.checks.get(&(id.story.clone(), own)),
+            CheckRef::Story(own) => base.checks.get(&id.story).and_then(|known| known.get(&own)),
         });
         let label = self.label(id, check);
         checking.done.push(CheckEvidence { check, label, result: result.clone(), baseline: baseline.cloned() });

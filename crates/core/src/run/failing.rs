@@ -2,7 +2,7 @@
 
 use super::attempt::{AfterRevert, reason_of};
 use super::story::StoryState;
-use super::{Phase, Run};
+use super::{Left, Phase, Run};
 use crate::effect::Effect;
 use crate::evidence::AgentEnd;
 use crate::fingerprint::Fingerprint;
@@ -26,7 +26,7 @@ impl Run {
     /// Leaves the attempt's work in the lane. Nothing starts there before it has been put back.
     pub(super) fn leave_unclean(&mut self, id: &AttemptId) {
         if let Some(mut attempt) = self.attempts.remove(&id.story) {
-            self.unclean.insert(attempt.id.clone(), attempt.lane);
+            self.unclean.insert(id.story.clone(), Left { id: id.clone(), lane: attempt.lane });
             self.take_guidance_back(&mut attempt);
         }
         self.set_pending(&id.story);
@@ -84,7 +84,7 @@ impl Run {
         match then {
             AfterRevert::Again => self.go_on(),
             AfterRevert::End(outcome) => self.end(outcome),
-            AfterRevert::Unmerged { reason } => self.unmerged(id, kept, reason),
+            AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story) {
                     record.reason = Some(reason_of(&cause));

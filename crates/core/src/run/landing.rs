@@ -121,8 +121,6 @@ impl Run {
         let attempt = self.attempt(id).filter(|attempt| !attempt.resolves.is_empty())?;
         let files = attempt.resolves.join(", ");
         match verdict {
-            // The provider is to blame, or a stop.
-            AfterAgent::Inconclusive(_) => None,
             AfterAgent::Failed(failure) => Some(format!("conflicts in {files} were not resolved: {}", failure.reason)),
             AfterAgent::Blocked { reason } => Some(format!("conflicts in {files} were not resolved: {reason}")),
             AfterAgent::RunChecks if !tree.unresolved.is_empty() => {
@@ -131,7 +129,8 @@ impl Run {
             AfterAgent::RunChecks if !tree.strayed.is_empty() => {
                 Some(format!("conflicts in {files} were to be resolved, and {} changed too", tree.strayed.join(", ")))
             }
-            AfterAgent::RunChecks => None,
+            // It did, or the provider is to blame, or a stop.
+            AfterAgent::RunChecks | AfterAgent::Inconclusive(_) => None,
         }
     }
 
@@ -143,7 +142,7 @@ impl Run {
     }
 
     /// The story could not be merged, and its lane is put back.
-    pub(super) fn unmerged(&mut self, id: &AttemptId, kept: Option<&String>, reason: String) -> Vec<Effect> {
+    pub(super) fn unmerged(&mut self, id: &AttemptId, kept: Option<&String>, reason: &str) -> Vec<Effect> {
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.conflicts += 1;
             let place = kept.map_or(String::new(), |kept| format!("; its work is kept at {kept}"));
@@ -158,7 +157,7 @@ impl Run {
         self.go_on()
     }
 
-    pub(super) fn landing_step(&mut self, id: &AttemptId, proof: Proof, fact: &Fact) -> Vec<Effect> {
+    pub(super) fn landing_step(&mut self, id: &AttemptId, proof: &Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::Landed { commit, notes, .. } => self.landed(id, commit, proof.ground, notes),
             Fact::LandingRefused { by, output, .. } => {

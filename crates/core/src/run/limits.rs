@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Activity, Run, Wait};
 use crate::effect::Effect;
 use crate::outcome::{Bound, Outcome};
@@ -20,7 +22,7 @@ const BACKOFF_CAP: Duration = Duration::from_mins(5);
 const WAITS_IN_A_ROW: u32 = 12;
 
 /// Troubles in a row. Whatever an agent finishes ends them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Trouble {
     provider: u32,
     limit: u32,

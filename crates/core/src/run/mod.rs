@@ -16,6 +16,8 @@ use std::time::Duration;
 pub use attempt::{Attempt, Checking, Phase};
 pub use story::{StoryRecord, StoryState};
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::Effect;
 use crate::event::{Event, Fact, PlanChange, StopCause, StopLevel};
 use crate::evidence::{CheckResult, Usage};
@@ -29,7 +31,7 @@ use attempt::AfterRevert;
 use limits::Trouble;
 
 /// What the run as a whole is doing. Attempts may be under way in all of these but the last.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Activity {
     /// Looks at the spec, then chooses stories.
     CheckingPlan,
@@ -44,7 +46,7 @@ pub enum Activity {
 }
 
 /// A wait for the provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// Until then.
     pub until: Timestamp,
@@ -54,13 +56,20 @@ pub struct Wait {
     span: Duration,
 }
 
+/// What an attempt that is over has left somewhere.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Left {
+    id: AttemptId,
+    lane: LaneId,
+}
+
 /// The results of checks on one base, reused until something lands on it.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 struct Baseline {
     /// How many landings the base has seen: results on another are not comparable.
     landings: u32,
     gates: BTreeMap<usize, CheckResult>,
-    checks: BTreeMap<(StoryId, usize), CheckResult>,
+    checks: BTreeMap<StoryId, BTreeMap<usize, CheckResult>>,
 }
 
 impl Baseline {
@@ -76,7 +85,7 @@ impl Baseline {
 }
 
 /// One execution of a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     id: RunId,
     plan: Plan,
@@ -88,8 +97,8 @@ pub struct Run {
     activity: Activity,
     /// The attempts under way, at most one a story and one a lane.
     attempts: BTreeMap<StoryId, Attempt>,
-    /// Landings that a crash left half done, and where.
-    settling: BTreeMap<AttemptId, LaneId>,
+    /// Landings that a crash left half done, by story.
+    settling: BTreeMap<StoryId, Left>,
     stop: Option<(StopCause, StopLevel)>,
     pause: bool,
     /// Nothing more may land.
@@ -98,6 +107,8 @@ pub struct Run {
     learnings: Vec<String>,
     usage: Usage,
     calls: u32,
+    /// Calls that were cut off and of which nobody knows what they cost.
+    uncounted: u32,
     started_at: Timestamp,
     last_at: Timestamp,
     ended_at: Option<Timestamp>,
@@ -105,8 +116,8 @@ pub struct Run {
     gate_times: BTreeMap<usize, Duration>,
     baseline: Baseline,
     trouble: Trouble,
-    /// Attempts whose work still lies in their lanes, because it could not be put back.
-    unclean: BTreeMap<AttemptId, LaneId>,
+    /// Attempts whose work still lies in their lanes, because it could not be put back, by story.
+    unclean: BTreeMap<StoryId, Left>,
     /// The run was taken up and has not read the spec since: commands that a person changed meanwhile hold.
     commands_may_change: bool,
 }
@@ -137,6 +148,7 @@ impl Run {
             learnings: Vec::new(),
             usage: Usage::default(),
             calls: 0,
+            uncounted: 0,
             started_at: event.at,
             last_at: event.at,
             ended_at: None,
@@ -171,8 +183,10 @@ impl Run {
         }
         self.last_at = at;
         match &event.fact {
-            Fact::RunStarted { .. } => Vec::new(),
-            Fact::Restarted { policy, landed, spec, agent } => self.restarted(policy, landed, spec, agent),
+            Fact::Restarted { policy, landed, spec, agent, cut_off } => {
+                self.count_cut_off(cut_off);
+                self.restarted(policy, landed, spec, agent)
+            }
             Fact::PlanChecked { spec } => self.plan_checked(spec),
             Fact::Woke => self.woke(),
             Fact::StopRequested { cause, level } => self.stop_requested(*cause, *level),
@@ -190,10 +204,11 @@ impl Run {
                 self.ended_at = Some(at);
                 Vec::new()
             }
-            Fact::Settled { attempt } => match self.settling.remove(attempt) {
-                Some(_) => self.go_on(),
-                None => Vec::new(),
-            },
+            Fact::Settled { attempt } if self.settling.get(&attempt.story).is_some_and(|left| left.id == *attempt) => {
+                self.settling.remove(&attempt.story);
+                self.go_on()
+            }
+            Fact::RunStarted { .. } | Fact::Settled { .. } => Vec::new(),
             Fact::AttemptStarted { .. }
             | Fact::LaneFailed { .. }
             | Fact::Merged { .. }
@@ -220,9 +235,8 @@ impl Run {
     /// run, if it is to end and nothing is under way any more.
     fn go_on(&mut self) -> Vec<Effect> {
         match &self.activity {
-            Activity::Ended(_) => return Vec::new(),
             Activity::Ending(outcome) if self.is_idle() => return vec![Effect::Finish { outcome: outcome.clone() }],
-            Activity::Ending(_) => return Vec::new(),
+            Activity::Ending(_) | Activity::Ended(_) => return Vec::new(),
             Activity::CheckingPlan | Activity::Working | Activity::Waiting(_) => {}
         }
         if let Some(outcome) = self.asked_to_end() {
@@ -370,7 +384,9 @@ impl Run {
     }
     /// The lane of an attempt that is under way, or of which a landing is being settled.
     pub fn lane_of(&self, id: &AttemptId) -> Option<LaneId> {
-        self.attempt(id).map(|attempt| attempt.lane).or_else(|| self.settling.get(id).copied())
+        self.attempt(id)
+            .map(|attempt| attempt.lane)
+            .or_else(|| self.settling.get(&id.story).filter(|left| left.id == *id).map(|left| left.lane))
     }
     /// The wait for the provider that is on.
     pub fn wait(&self) -> Option<&Wait> {
@@ -398,6 +414,10 @@ impl Run {
     /// How many times an agent was started.
     pub fn calls(&self) -> u32 {
         self.calls
+    }
+    /// Calls that were cut off, so that what they cost is not in [`Run::usage`].
+    pub fn uncounted_calls(&self) -> u32 {
+        self.uncounted
     }
     /// When it began.
     pub fn started_at(&self) -> Timestamp {

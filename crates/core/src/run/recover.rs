@@ -2,14 +2,31 @@
 
 use super::attempt::{Attempt, Phase};
 use super::story::StoryState;
-use super::{Activity, Run};
+use super::{Activity, Left, Run};
 use crate::effect::{Effect, Ground};
-use crate::event::PlanChange;
+use crate::event::{CutOff, PlanChange};
 use crate::ids::{CommitId, StoryId};
 use crate::outcome::Outcome;
 use crate::policy::Policy;
 
 impl Run {
+    /// Counts what calls had used that were under way when the process died.
+    pub(super) fn count_cut_off(&mut self, calls: &[CutOff]) {
+        for CutOff { attempt, call, usage } in calls {
+            let was_under_way = self
+                .attempt(attempt)
+                .is_some_and(|under_way| matches!(under_way.phase, Phase::Agent { call: running } if running == *call));
+            if !was_under_way {
+                continue;
+            }
+            self.usage = self.usage.plus(*usage);
+            self.uncounted += u32::from(usage.cost.is_none());
+            if let Some(record) = self.stories.get_mut(&attempt.story) {
+                record.usage = record.usage.plus(*usage);
+            }
+        }
+    }
+
     pub(super) fn restarted(
         &mut self,
         policy: &Policy,
@@ -40,7 +57,7 @@ impl Run {
         // How the spec reads before lanes are put back is not looked at, since the attempts may have touched it.
         let interrupted = std::mem::take(&mut self.attempts);
         let mut effects = Vec::new();
-        for (id, lane) in std::mem::take(&mut self.unclean) {
+        for Left { id, lane } in std::mem::take(&mut self.unclean).into_values() {
             effects.extend(self.put_right(Attempt::reverting(id, lane)));
         }
         for attempt in interrupted.into_values() {
@@ -50,7 +67,7 @@ impl Run {
                 self.set_pending(&attempt.id.story);
             }
         }
-        effects.extend(self.settling.keys().cloned().map(|attempt| Effect::Settle { attempt }));
+        effects.extend(self.settling.values().map(|left| Effect::Settle { attempt: left.id.clone() }));
         self.activity = Activity::Working;
         match was {
             Activity::Waiting(wait) if wait.until > self.last_at => effects.extend(self.sleep_on(wait)),
@@ -67,7 +84,7 @@ impl Run {
     fn put_right(&mut self, attempt: Attempt) -> Vec<Effect> {
         let (id, lane) = (attempt.id.clone(), attempt.lane);
         if self.stories.get(&id.story).is_some_and(|r| r.state.passed()) {
-            self.settling.insert(id, lane);
+            self.settling.insert(id.story.clone(), Left { id, lane });
             return Vec::new();
         }
         let then = attempt.after_interruption();

@@ -110,8 +110,9 @@ impl Run {
     /// The lowest lane that nothing lives or lies in.
     fn free_lane(&self) -> LaneId {
         let used: BTreeSet<LaneId> =
-            self.attempts.values().map(|a| a.lane).chain(self.unclean.values().copied()).collect();
-        (0..).map(LaneId).find(|lane| !used.contains(lane)).unwrap_or(LaneId(u32::MAX))
+            self.attempts.values().map(|a| a.lane).chain(self.unclean.values().map(|left| left.lane)).collect();
+        // As many are used as there are attempts and leavings, so that one of the first of them, or the next, is free.
+        (0..=u32::MAX).map(LaneId).find(|lane| !used.contains(lane)).unwrap_or(LaneId(u32::MAX))
     }
 
     /// The first story in rank that can start. Where several lanes are in use, one that shares no file with what is under

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::effect::Ground;
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
@@ -9,7 +11,7 @@ use crate::ids::{CommitId, StoryId};
 use crate::verdict::Tell;
 
 /// How far a story is in this run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoryState {
     /// Not begun, or to be tried again.
     Pending,
@@ -40,7 +42,7 @@ impl StoryState {
 }
 
 /// What a run knows of a story.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoryRecord {
     /// How far it is.
     pub state: StoryState,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
+use ralphloop_core::event::{CheckRef, CheckStage, CutOff, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Usage};
 use ralphloop_core::ids::CallNumber;
 use ralphloop_core::outcome::{Bound, Outcome};
@@ -35,6 +35,7 @@ fn samples() -> Vec<Fact> {
             landed: vec![("S0".into(), "c0".into())],
             spec: PlanChange::Same,
             agent: text(),
+            cut_off: vec![CutOff { attempt: id(), call, usage: Usage { cost: Some(Usd(5)), ..Usage::default() } }],
         },
         Fact::PlanChecked { spec: changed() },
         Fact::PlanChecked { spec: PlanChange::Unreadable { message: text() } },
@@ -166,5 +167,10 @@ fn the_names_in_the_journal_stay_what_they_are() {
         "{\"at\":7,\"fact\":{\"kind\":\"run_ended\",\"outcome\":{\"outcome\":\"bound_reached\",\"bound\":\"cost\",\
          \"reason\":\"r\",\"resume_at\":null}}}"
     );
+    let before =
+        r#"{"at":7,"fact":{"kind":"restarted","policy":POLICY,"landed":[],"spec":{"change":"same"},"agent":"a"}}"#;
+    let before = before.replace("POLICY", &serde_json::to_string(&Policy::default()).expect("a policy can be written"));
+    let read: Event = serde_json::from_str(&before).expect("a journal without the calls that were cut off");
+    assert_eq!(serde_json::to_string(&read).expect("it can be written"), before);
     assert_eq!(line(Fact::Woke), "{\"at\":7,\"fact\":{\"kind\":\"woke\"}}");
 }

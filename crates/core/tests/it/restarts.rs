@@ -1,10 +1,13 @@
 //! Taking a run up again: after a death in any phase, a stop, a pause, a bound.
 
 use ralphloop_core::effect::{Effect, Ground};
-use ralphloop_core::event::{CheckStage, Fact, PlanChange, StopLevel};
+use ralphloop_core::event::{CheckStage, CutOff, Fact, PlanChange, StopLevel};
+use ralphloop_core::evidence::Usage;
+use ralphloop_core::ids::CallNumber;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::policy::{Budget, OnExhausted, Policy};
 use ralphloop_core::run::StoryState;
+use ralphloop_core::units::Usd;
 
 use crate::support::*;
 
@@ -220,4 +223,24 @@ fn a_finished_run_that_is_taken_up_calls_nobody() {
     play.restart_landed(&[("S1", "c1")]);
     assert_eq!(play.end(), Outcome::Complete);
     assert_eq!(play.run.calls(), 1);
+}
+
+#[test]
+fn what_a_call_had_used_when_it_was_cut_off_counts_once_and_what_nobody_knows_is_said_so() {
+    let cut_off = |call, cost| CutOff {
+        attempt: attempt("S1", 1),
+        call: CallNumber(call),
+        usage: Usage { input_tokens: Some(70), output_tokens: None, cost },
+    };
+    for (cost, unknown) in [(Some(Usd(5)), 0), (None, 1)] {
+        let mut play = at(|e| matches!(e, Effect::StartAgent { .. }));
+        // Another call of the attempt had its end noted, and so has this one once the run was taken up.
+        play.cut_off = vec![cut_off(0, cost), cut_off(1, cost)];
+        play.restart();
+        play.cut_off = vec![cut_off(0, cost)];
+        play.restart();
+        let usage = Usage { input_tokens: Some(70), output_tokens: None, cost };
+        assert_eq!((play.run.usage(), play.run.uncounted_calls()), (usage, unknown));
+        assert_eq!(play.record("S1").usage, usage);
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use ralphloop_core::effect::{Brief, Effect, Ground};
-use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
+use ralphloop_core::event::{CheckRef, CheckStage, CutOff, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, Merge, TreeReport, Usage};
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId, TreeId};
 use ralphloop_core::outcome::Outcome;
@@ -175,6 +175,8 @@ pub(crate) struct Play {
     /// Results of checks of what agents left, in turn; then they pass.
     results: BTreeMap<CheckRef, VecDeque<CheckResult>>,
     landings: u32,
+    /// Told with the next restart.
+    pub(crate) cut_off: Vec<CutOff>,
 }
 
 impl Play {
@@ -204,6 +206,7 @@ impl Play {
             base: BTreeMap::new(),
             results: BTreeMap::new(),
             landings: 0,
+            cut_off: Vec::new(),
         };
         play.asked(effects);
         play
@@ -348,11 +351,13 @@ impl Play {
     pub(crate) fn restart_with(&mut self, landed: &[(&str, &str)], spec: PlanChange, policy: Policy) {
         self.open.clear();
         self.run = Run::replay(&self.events).expect("the journal makes a run");
+        let cut_off = std::mem::take(&mut self.cut_off);
         self.tell(Fact::Restarted {
             policy: Box::new(policy),
             landed: landed.iter().map(|(s, c)| (StoryId::from(*s), CommitId::from(*c))).collect(),
             spec,
             agent: "scripted".to_owned(),
+            cut_off,
         });
     }
 

@@ -103,8 +103,8 @@ fn dead_run(folder: &RunFolder) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     let id = &folder.id;
-    match folder.replay() {
-        Ok((_, run)) if is_cut_off(&run) => findings.push(Finding::warn(
+    match folder.fold() {
+        Ok(folded) if is_cut_off(&folded.run) => findings.push(Finding::warn(
             "runs",
             format!("run {id} was cut off: its process is gone"),
             format!("ralphloop resume {id}"),

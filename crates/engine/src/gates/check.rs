@@ -12,6 +12,7 @@ use super::inside::{PathError, any_matches, inside};
 use super::output;
 use super::run::{Cancelled, Ran, Runner, Shell, timed_out};
 use crate::process::Stream;
+use crate::requests::{self, Unanswered};
 
 /// So much of an answer's body is read and searched.
 const MAX_BODY: u64 = 4 << 20;
@@ -21,8 +22,6 @@ const MAX_REDIRECTS: u32 = 10;
 
 impl Runner<'_> {
     /// Runs a story's check. Paths in it start at the project and may not leave it.
-    ///
-    /// A check of an address can't be cancelled; it ends by its own time limit.
     pub async fn run_check(&self, check: &Check) -> Result<Ran, Cancelled> {
         let began = Instant::now();
         let (result, repeatable) = match check {
@@ -45,7 +44,11 @@ impl Runner<'_> {
                     texts: expect_body_contains.clone(),
                     timeout: *timeout,
                 };
-                (blocking(move || step.ask()).await, false)
+                match requests::make("check of an address", move || step.ask(), &self.cancel).await {
+                    Ok(result) => (result, false),
+                    Err(Unanswered::Cancelled) => return Err(Cancelled),
+                    Err(error @ Unanswered::Broke(_)) => (could_not_run(&error), false),
+                }
             }
         };
         Ok(Ran { result: self.redacted(result), took: began.elapsed(), repeatable })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use ralphloop_core::ids::CommitId;
 
 use super::head::{HeadError, read_head, resolve};
-use super::{GitError, Repository, path};
+use super::{GitError, Repository, bytes_of, path};
 
 /// Where the branch and the user's checkout stand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +43,9 @@ pub enum AdvanceError {
         /// The full name of the branch.
         branch: String,
     },
+    /// It could not be noted that the branch is about to move.
+    #[error(transparent)]
+    Note(#[from] crate::files::FileError),
     /// HEAD could not be read.
     #[error(transparent)]
     Head(#[from] HeadError),
@@ -136,6 +139,58 @@ impl Repository {
             }
         }
         Ok(())
+    }
+
+    /// Takes back what a move of the checkout from `old` to `new` had done when it was cut off: files that have the content
+    /// of `new` get that of `old` again. What the user has changed stays. Does nothing if the branch has moved.
+    pub async fn undo_half_advance(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
+        let standing = self.standing(branch)?;
+        if standing.tip.as_ref() != Some(old) || standing.checked_out.as_deref() != Some(branch) {
+            return Ok(());
+        }
+        // Whoever held it is gone: only one run works in a checkout, and this one has just begun.
+        drop(std::fs::remove_file(self.places().git_dir.join("index.lock")));
+        let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()];
+        let answer = self.read().args(args).run().await?;
+        let mut items = answer.items();
+        let (mut restored, mut removed) = (Vec::new(), Vec::new());
+        while let (Some(change), Some(at)) = (items.next(), items.next()) {
+            let change = String::from_utf8_lossy(change).into_owned();
+            let [_, mode, before, after, _] = change.split(' ').collect::<Vec<_>>()[..] else { continue };
+            let is_new = !after.trim_matches('0').is_empty();
+            let was_there = !before.trim_matches('0').is_empty();
+            if self.is_as_in(at, mode, after, is_new).await? {
+                if was_there { restored.extend_from_slice(&[at, b"\0"].concat()) } else { removed.push(at.to_vec()) }
+            }
+        }
+        let forget: Vec<u8> = removed.iter().flat_map(|at| [at.as_slice(), b"\0"].concat()).collect();
+        if !forget.is_empty() {
+            self.write().args(["update-index", "--force-remove", "-z", "--stdin"]).stdin(forget).run().await?;
+        }
+        for at in removed {
+            drop(std::fs::remove_file(self.places().top.join(path(&at))));
+        }
+        if !restored.is_empty() {
+            let checkout = ["checkout", "--quiet", old.as_str(), "--pathspec-from-file=-", "--pathspec-file-nul"];
+            self.write().option("core.literalPathspecs=true").args(checkout).stdin(restored).run().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a file has the content of an object, or is gone where there is none.
+    async fn is_as_in(&self, at: &[u8], mode: &str, object: &str, exists: bool) -> Result<bool, GitError> {
+        let full = self.places().top.join(path(at));
+        let Ok(found) = std::fs::symlink_metadata(&full) else { return Ok(!exists) };
+        if !exists || mode == "160000" {
+            return Ok(false);
+        }
+        if found.is_symlink() {
+            let Ok(target) = std::fs::read_link(&full) else { return Ok(false) };
+            let hashed = self.write().args(["hash-object", "--stdin"]).stdin(bytes_of(&target).to_vec()).run().await?;
+            return Ok(hashed.line()? == object);
+        }
+        let hashed = self.write().args(["hash-object", "--"]).arg(&full).answer().await?;
+        Ok(hashed.success() && hashed.line()? == object)
     }
 
     /// Moves `branch` from `old` on to `new`, which descends from it; where it is checked out here, the checkout goes along,

@@ -22,6 +22,7 @@ use super::record::{Class, Entry, Node, Record, RelPath, is_within};
 use super::restore::Tree;
 use super::revert::RevertError;
 use super::scan::{Scan, ScanError};
+use super::signing;
 use super::{GitError, Repository, StoreError, bytes_of, path};
 
 /// What is to land, and how.
@@ -87,10 +88,13 @@ pub enum LandError {
         output: String,
     },
     /// The commit could not be signed.
-    #[error("the commit could not be signed: {output}; see commit.gpgsign, gpg.program and user.signingkey")]
+    #[error(
+        "the commit could not be signed: {why}; unlock or name the key (user.signingkey, gpg.program, gpg.format), or do \
+         without signatures: `git config commit.gpgsign false`"
+    )]
     NotSigned {
-        /// What git wrote.
-        output: String,
+        /// What the signing program said, in one line.
+        why: String,
     },
     /// The commit, a hook or the signing did not end in time.
     #[error("the commit did not end within {after:?} and was stopped: a hook or the signing hangs")]
@@ -444,7 +448,7 @@ fn refusal(outcome: Result<super::command::Answer, GitError>, has_hook: bool) ->
                 "Couldn't load public key",
                 "Couldn't sign",
             ]) {
-                LandError::NotSigned { output }
+                LandError::NotSigned { why: signing::why_not(&output) }
             } else if !has_hook {
                 answer.into_error().into()
             } else {

@@ -27,6 +27,7 @@ mod restore;
 mod revert;
 mod scan;
 mod settings;
+mod signing;
 mod store;
 mod trailers;
 mod walk;
@@ -183,9 +184,12 @@ impl Repository {
             .read(start)
             .args(["rev-parse", "--path-format=absolute", "--is-bare-repository", "--is-inside-git-dir"])
             .args(["--show-object-format", "--git-dir", "--git-common-dir", "--show-toplevel"]);
-        let (version, answer) = tokio::join!(check_version(&git, start), question.answer());
-        version?;
-        let answer = answer?;
+        let answer = question.answer().await?;
+        if answer.stdout.starts_with(b"--path-format") {
+            // A git that does not know the option repeats it. The first that knows it is the oldest that is good enough.
+            check_version(&git, start).await?;
+            return Err(answer.unexpected().into());
+        }
         let mut lines = answer.stdout.splitn(6, |byte| *byte == b'\n');
         let mut line = || lines.next().unwrap_or_default();
         let (bare, inside, format, git_dir, common_dir) = (line(), line(), line(), line(), line());

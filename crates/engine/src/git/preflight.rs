@@ -2,7 +2,7 @@
 use std::path::Path;
 
 use super::inspect::OPERATIONS;
-use super::{GitError, Repository, path};
+use super::{GitError, Repository, path, signing};
 
 /// Bytes that have to be free where the repository is: room for a journal, a checkpoint and a commit of a small project.
 const MIN_FREE: u64 = 4 * 1024 * 1024;
@@ -185,7 +185,7 @@ impl Repository {
             probe.args(["commit-tree", "-S", tree.line()?, "-m", "ralphloop: can commits be signed?"]).answer().await;
         Ok(match answer {
             Ok(answer) if answer.success() => None,
-            Ok(answer) => Some(finding(answer.message())),
+            Ok(answer) => Some(finding(signing::why_not(&answer.message()))),
             // It may be slow, or wait for a touch that comes in time later; whether it asks for ever can't be known.
             Err(GitError::TimedOut { after, .. }) => Some(Finding {
                 severity: Severity::Warning,

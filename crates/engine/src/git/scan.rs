@@ -133,17 +133,21 @@ impl Repository {
     }
 
     fn scan_git(&self) -> Result<OwnState, ScanError> {
+        // First of all: what changes from here on is not older than the look.
         let clock = self.store().clock()?;
         let places = self.places();
         let head = read_head(places)?;
         let index = Index::read(&places.git_dir, self.shared.hash)?;
-        let git = self.scan_git_state()?;
+        let git = self.scan_git_state_at(clock)?;
         Ok(OwnState { clock, head, index, git })
     }
 
     /// Git's own state, found without git.
     pub(super) fn scan_git_state(&self) -> Result<Vec<Listing>, ScanError> {
-        let clock = self.store().clock()?;
+        self.scan_git_state_at(self.store().clock()?)
+    }
+
+    fn scan_git_state_at(&self, clock: i64) -> Result<Vec<Listing>, ScanError> {
         let everything = Small { files: u64::MAX, bytes: u64::MAX };
         let shares = self.shared.scope == Scope::Worktree;
         let look = |root: &PathBuf| {

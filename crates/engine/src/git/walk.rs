@@ -42,6 +42,9 @@ pub(super) struct Found {
     pub(super) left_alone: Vec<RelPath>,
 }
 
+/// So many directories that wait are worth the start of further threads.
+const WORTH_WORKERS: usize = 100;
+
 /// A directory that can't be read, or a tree that can't be walked.
 #[derive(Debug, thiserror::Error)]
 #[error("can't look into {}: {source}", path.display())]
@@ -60,14 +63,16 @@ pub(super) fn walk(root: &Path, small: Small, step: &(dyn Fn(&[u8], bool) -> Ste
         .map_err(|source| WalkError { path: root.to_owned(), source })?;
     let walk = Walk { root, small, step, queue: Mutex::default(), wake: Condvar::new() };
     walk.queue.lock().unwrap_or_else(PoisonError::into_inner).waiting.push(Job { path: Vec::new(), group: None });
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    let parts: Vec<_> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..threads).map(|_| scope.spawn(|| walk.work())).collect();
-        let mut parts = vec![walk.work()];
-        // What a worker that broke had found must not be missing in silence.
-        parts.extend(workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))));
-        parts
-    });
+    let mut parts = vec![walk.alone()];
+    if !walk.is_done() {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(|| walk.work())).collect();
+            parts.push(walk.work());
+            // What a worker that broke had found must not be missing in silence.
+            parts.extend(workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic))));
+        });
+    }
     let mut found = Found { entries: metadata.into_iter().collect(), left_alone: Vec::new() };
     let mut folders = Folders::new();
     let mut groups: Vec<std::sync::Arc<Group>> = Vec::new();
@@ -161,17 +166,41 @@ struct Part {
 }
 
 impl Walk<'_> {
+    /// Looks into directories until so many wait that further workers are worth their start.
+    fn alone(&self) -> Result<Part, WalkError> {
+        let mut part = Part::default();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        while queue.waiting.len() < WORTH_WORKERS
+            && let Some(job) = queue.waiting.pop()
+        {
+            let looked = self.directory(&job, &mut part, &mut queue.waiting);
+            queue.failed |= looked.is_err();
+            looked?;
+        }
+        Ok(part)
+    }
+
+    fn is_done(&self) -> bool {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.failed || queue.waiting.is_empty()
+    }
+
     fn work(&self) -> Result<Part, WalkError> {
         let mut part = Part::default();
         while let Some(job) = self.next() {
             let mut found = Vec::new();
             let result = self.directory(&job, &mut part, &mut found);
+            // One more for this worker itself; the others wait for nothing if there is no more.
+            let news = found.len() > 1 || result.is_err();
             let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
             queue.busy -= 1;
             queue.waiting.append(&mut found);
             queue.failed |= result.is_err();
+            let over = queue.busy == 0 && queue.waiting.is_empty();
             drop(queue);
-            self.wake.notify_all();
+            if news || over {
+                self.wake.notify_all();
+            }
             result?;
         }
         Ok(part)

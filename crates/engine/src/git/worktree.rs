@@ -32,6 +32,12 @@ impl Repository {
         Ok(())
     }
 
+    /// Files and folders that git neither tracks nor ignores, each ended by NUL; a folder without anything tracked as one.
+    pub async fn loose_files(&self) -> Result<Vec<u8>, GitError> {
+        let args = ["ls-files", "--others", "--exclude-standard", "--directory", "-z"];
+        Ok(self.read().args(args).run().await?.stdout)
+    }
+
     /// Forgets working trees of ours whose folders are gone.
     pub async fn forget_missing_worktrees(&self, below: &Path) -> Result<(), GitError> {
         let listed = self.read().args(["worktree", "list", "--porcelain", "-z"]).run().await?;

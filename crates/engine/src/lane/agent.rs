@@ -13,10 +13,11 @@ use ralphloop_core::run::Run;
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
+use super::recorder::Recorder;
 use crate::clock;
 use crate::process::{Call, Environment, Exit, Limits, Ownership, Running, SpawnError, StopLevel, Stream};
 use crate::settings::Settings;
-use crate::transcript::{self, Writer};
+use crate::transcript;
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
@@ -104,9 +105,8 @@ async fn watch(
     mut running: Running,
     began: Instant,
 ) -> AgentReport {
-    let redact: transcript::Redact<'_> = &|bytes| parts.shared.redactor.redact(bytes);
     let mut ours = None;
-    let mut transcript = open_transcript(parts, attempt, call, redact, &mut ours);
+    let mut transcript = begin_transcript(parts, attempt, call, &mut ours);
     let mut decoder = Decoder::new(parts.shared.settings.agent.format, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     let mut hurried = false;
@@ -124,21 +124,22 @@ async fn watch(
             }
             () = tokio::time::sleep(FLUSH_AFTER), if unflushed => {
                 unflushed = false;
-                // What a quiet agent said last is to be seen; a failure shows with the next write.
-                drop(transcript.as_mut().map(|writer| writer.flush(clock::now())));
+                // What a quiet agent said last is to be seen.
+                if let Some(transcript) = &transcript {
+                    transcript.flush().await;
+                }
                 continue;
             }
         };
         unflushed = true;
         let Some(chunk) = chunk else { break };
-        if let Some(writer) = &mut transcript
-            && let Err(error) = writer.write(stream_of(chunk.stream), &chunk.bytes, clock::now())
+        decoder.push(agent_stream_of(chunk.stream), &chunk.bytes, &mut events);
+        if let Some(recorder) = &transcript
+            && recorder.write(stream_of(chunk.stream), chunk.bytes).await.is_err()
         {
-            ours = Some(OurReason::Transcript { message: error.to_string() });
-            transcript = None;
+            end_transcript(transcript.take(), &mut ours).await;
             running.stop(StopLevel::Gentle);
         }
-        decoder.push(agent_stream_of(chunk.stream), &chunk.bytes, &mut events);
         for event in events.drain(..) {
             match &event {
                 AgentEvent::Ended { .. } => running.saw_final_event(),
@@ -164,11 +165,7 @@ async fn watch(
     for event in events {
         parts.shared.talk(attempt, call, event);
     }
-    if let Some(writer) = transcript
-        && let Err(error) = writer.finish(clock::now())
-    {
-        ours.get_or_insert(OurReason::Transcript { message: error.to_string() });
-    }
+    end_transcript(transcript, &mut ours).await;
     match ours {
         Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
         Some(OurReason::Transcript { message }) => report.end = AgentEnd::Internal { message },
@@ -177,16 +174,23 @@ async fn watch(
     report
 }
 
-fn open_transcript<'r>(
+async fn end_transcript(transcript: Option<Recorder>, ours: &mut Option<OurReason>) {
+    if let Some(recorder) = transcript
+        && let Err(error) = recorder.finish().await
+    {
+        ours.get_or_insert(OurReason::Transcript { message: error.to_string() });
+    }
+}
+
+fn begin_transcript(
     parts: &Parts,
     attempt: &AttemptId,
     call: CallNumber,
-    redact: transcript::Redact<'r>,
     ours: &mut Option<OurReason>,
-) -> Option<Writer<'r>> {
+) -> Option<Recorder> {
     let path = transcript::path_of(parts.shared.folder.path(), attempt, call);
-    match Writer::create(path, redact, transcript::DEFAULT_MAX_BYTES) {
-        Ok(writer) => Some(writer),
+    match Recorder::begin(path, parts.shared.redactor.clone()) {
+        Ok(recorder) => Some(recorder),
         Err(error) => {
             *ours = Some(OurReason::Transcript { message: error.to_string() });
             None

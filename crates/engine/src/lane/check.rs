@@ -78,6 +78,8 @@ pub(super) async fn run(
     if let (What::Gate(gate, _), Some(tree), false) = (&what, &tree, fresh)
         && let Some((result, took)) = known(parts, tree, gate)
     {
+        // Nothing ran, so that it is the tree for the next one too.
+        parts.tree_is(Some(tree.clone()));
         return shared.say(finished(attempt, result, true, took));
     }
     shared.say(Fact::CheckStarted { attempt: attempt.clone(), stage, check });

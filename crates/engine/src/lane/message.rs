@@ -22,13 +22,13 @@ pub(super) struct Message {
     pub(super) text: String,
 }
 
-/// That of a story that is proven so.
-pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground) -> Message {
+/// That of a story that is proven so. Secrets in it are masked by `redact`, but for the names by which it is found again.
+pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground, redact: &dyn Fn(&str) -> String) -> Message {
     let title = run.plan().story(&attempt.story).map(|s| s.title.as_str()).unwrap_or_default();
     let first = title.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or_default();
     let one = |text: &str| sanitize::one_line(text, SUBJECT);
     let story = one(attempt.story.as_str());
-    let title = if first.is_empty() { "as specified" } else { first };
+    let title = if first.is_empty() { "as specified".to_owned() } else { redact(first) };
     let checks = match ground {
         Ground::Verified => "passed",
         Ground::Unverified => "none exist",
@@ -40,7 +40,7 @@ pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground) -> Message {
         ("Story", trailer_id(&attempt.story)),
         ("Attempt", attempt.number.to_string()),
         ("Work", one(&run.plan().work.to_string())),
-        ("Agent", one(run.agent())),
+        ("Agent", one(&redact(run.agent()))),
         ("Checks", checks.to_owned()),
     ];
     if let Some(cost) = run.record(&attempt.story).and_then(|r| r.usage.cost) {

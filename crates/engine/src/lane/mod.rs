@@ -5,6 +5,7 @@ mod agent;
 mod check;
 mod merge;
 pub(crate) mod message;
+mod recorder;
 mod target;
 pub(crate) mod tree;
 pub(crate) mod worktree;
@@ -37,6 +38,9 @@ use crate::runs::RunFolder;
 use crate::settings::Settings;
 use crate::work::WorkRef;
 
+/// Who runs a gate on a tree just now, by tree and command.
+pub type GateTurns = Mutex<HashMap<(TreeId, String), Arc<tokio::sync::Mutex<()>>>>;
+
 /// What all lanes of a run work with.
 #[derive(Debug)]
 pub struct Shared {
@@ -59,7 +63,7 @@ pub struct Shared {
     /// What gates said of trees before.
     pub cache: Mutex<Cache>,
     /// A gate runs once on a tree, however many lanes ask.
-    pub running_gates: Mutex<HashMap<(TreeId, String), Arc<tokio::sync::Mutex<()>>>>,
+    pub running_gates: GateTurns,
     /// What the working trees of the repository share is written by one command at a time.
     pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
@@ -202,15 +206,15 @@ impl Lanes {
         if let Effect::Begin { .. } = effect {
             *lane.work.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
         }
-        let order = Order::of(effect, run, &self.shared.settings);
+        let order = Order::of(effect, run, &self.shared);
         let cancel = lane.token();
         tasks.spawn(async move {
             let parts = match lane.parts(&shared, place, id).await {
                 Ok(parts) => parts,
                 Err(why) => return shared.say(order.without_lane(attempt, why)),
             };
-            // Whatever is done now may change the tree.
-            let inspected = parts.tree_is(None);
+            // Whatever is done now may change the tree, but for a note.
+            let inspected = if let Order::Begin = order { None } else { parts.tree_is(None) };
             order.carry_out(parts, attempt, inspected, cancel).await;
         });
     }
@@ -271,7 +275,8 @@ enum Order {
 
 impl Order {
     /// That of an effect which is about an attempt and for a lane.
-    fn of(effect: Effect, run: &Run, settings: &Settings) -> Self {
+    fn of(effect: Effect, run: &Run, shared: &Shared) -> Self {
+        let settings = &shared.settings;
         match effect {
             Effect::RunCheck { attempt, stage, check, fresh } => {
                 Self::Check { stage, check, what: check::What::of(run, &attempt, check), fresh }
@@ -285,7 +290,7 @@ impl Order {
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
             Effect::Merge { .. } => Self::Merge,
             Effect::Land { attempt, ground } => {
-                let message = message::of(run, &attempt, ground);
+                let message = message::of(run, &attempt, ground, &|text| shared.redact_text(text));
                 let proven = match run.attempt(&attempt).map(|a| &a.phase) {
                     Some(Phase::Landing(proof)) => Some(proof.tree.clone()),
                     _ => None,

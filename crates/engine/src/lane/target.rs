@@ -6,6 +6,7 @@ use ralphloop_core::ids::CommitId;
 use tokio::sync::Mutex;
 
 use crate::git::{AdvanceError, BranchStanding, HeadError, Repository};
+use crate::runs::RunFolder;
 
 /// Letters of a commit's name in messages.
 const SHORT: usize = 10;
@@ -31,9 +32,19 @@ impl Target {
     }
 
     /// Moves the branch from `old` to `new`, and the checkout along with it.
-    pub(super) async fn advance(&self, home: &Repository, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
+    pub(super) async fn advance(
+        &self,
+        home: &Repository,
+        folder: &RunFolder,
+        old: &CommitId,
+        new: &CommitId,
+    ) -> Result<(), AdvanceError> {
         let mut known = self.known.lock().await;
-        home.advance(&self.branch, old, new).await?;
+        // Git moves the checkout file by file; if it is killed meanwhile, the next start takes that back.
+        folder.note_advance(&self.branch, old, new)?;
+        let advanced = home.advance(&self.branch, old, new).await;
+        folder.forget_advance();
+        advanced?;
         *known = home.standing(&self.branch)?;
         Ok(())
     }

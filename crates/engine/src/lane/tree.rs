@@ -317,7 +317,7 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
     let turn = shared.git_turn.lock().await;
     let brought = shared.home.bring_submodules(&parts.repository, base, &landed.commit).await;
     let advanced = match brought {
-        Ok(()) => shared.target.advance(&shared.home, base, &landed.commit).await,
+        Ok(()) => shared.target.advance(&shared.home, &shared.folder, base, &landed.commit).await,
         Err(error) => Err(error),
     };
     drop(turn);
@@ -346,6 +346,8 @@ async fn carry_over_results(parts: &Parts, proven: &TreeId) {
         let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache that cannot be written only costs time.
         drop(cache.carry_over(proven, &landed));
+        drop(cache);
+        parts.tree_is(Some(landed));
     }
 }
 

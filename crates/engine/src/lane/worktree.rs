@@ -1,6 +1,7 @@
 //! A lane as a worktree of its own: made, given what git does not carry, moved on to where the branch stands, taken away.
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Parts, Shared, SpecFile};
 use crate::files;
 use crate::gates::run::Runner;
-use crate::git::Repository;
+use crate::git::{GitError, Repository};
 use crate::runs::RunFolder;
 use crate::work::WorkRef;
 
@@ -120,7 +121,9 @@ async fn get_ready(parts: &Parts, cancel: &CancellationToken) -> Result<Option<S
     let mark = ready_mark(&parts.repository.places().top);
     if !mark.exists() {
         furnish(parts, cancel).await?;
-        files::write_atomic(&mark, b"", files::Access::Private).map_err(|e| e.to_string())?;
+        // Nobody has worked here yet: what no commit has was brought.
+        let brought = parts.repository.loose_files().await.map_err(|e| e.to_string())?;
+        files::write_atomic(&mark, &brought, files::Access::Private).map_err(|e| e.to_string())?;
     }
     Ok(None)
 }
@@ -229,12 +232,29 @@ fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
 /// Takes the worktree away. Git refuses if something is in it that nothing keeps; then it says what stays.
 pub(super) async fn close(parts: &Parts, lane: LaneId) -> Result<(), String> {
     let turn = parts.shared.git_turn.lock().await;
-    let removed = parts.shared.home.remove_worktree(&parts.repository).await;
+    let removed = remove(&parts.shared.home, &parts.repository).await;
     drop(turn);
     let top = &parts.repository.places().top;
     removed.map_err(|e| format!("the worktree of lane {} stays at {}: {e}", lane.0 + 1, top.display()))?;
     tidy(&parts.shared.folder, top);
     Ok(())
+}
+
+/// Removes a worktree, and before it what was brought into it and is in no commit.
+pub(crate) async fn remove(home: &Repository, lane: &Repository) -> Result<(), GitError> {
+    let top = lane.places().top.clone();
+    if let Ok(brought) = std::fs::read(ready_mark(&top)) {
+        let loose = lane.loose_files().await?;
+        let is_brought = |path: &[u8]| brought.split(|byte| *byte == 0).any(|known| known == path);
+        let loose = loose.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        for path in loose.filter(|path| is_brought(path)) {
+            let path = top.join(std::ffi::OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
+            // What cannot be removed stays, and git refuses then.
+            let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
+            drop(if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) });
+        }
+    }
+    home.remove_worktree(lane).await
 }
 
 /// What stood beside a worktree that is gone.

@@ -8,13 +8,13 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use ralphloop_agent::{redact, sanitize};
 use serde_json::json;
 use sha2::Sha256;
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use ureq::http::Uri;
 
 use super::message::Message;
 use super::{Secret, Target};
 use crate::process::{Call, Capture, Environment, Exit, Limits, Ownership, SpawnError, Spawner};
+use crate::requests;
 
 /// From TERM to KILL for a command that takes too long.
 const GRACE: Duration = Duration::from_secs(1);
@@ -116,12 +116,10 @@ impl Sender {
     }
 }
 
-/// The environment without variables that look secret, and without where else is told.
+/// The environment without variables that look secret.
 fn without_secrets(ours: impl IntoIterator<Item = (OsString, OsString)>) -> Environment {
     ours.into_iter()
-        .filter(|(name, value)| {
-            name == "RALPHLOOP_NOTIFY" || redact::is_secret(&name.to_string_lossy(), value.as_encoded_bytes())
-        })
+        .filter(|(name, value)| redact::is_secret(&name.to_string_lossy(), value.as_encoded_bytes()))
         .fold(Environment::inherited(), |environment, (name, _)| environment.remove(name))
 }
 
@@ -172,18 +170,9 @@ struct Post {
     limit: Duration,
 }
 
-/// The client blocks, so it has a thread of its own. It ends by its own limit; when the user does not want to wait, the
-/// process ends without it.
 async fn post(post: Post, leave: &CancellationToken) -> Result<(), Failure> {
-    let (answer, answered) = oneshot::channel();
-    std::thread::Builder::new()
-        .name("notification".to_owned())
-        .spawn(move || drop(answer.send(post.send())))
-        .map_err(|error| Failure::for_good(error.to_string()))?;
-    tokio::select! {
-        answer = answered => answer.unwrap_or_else(|_| Err(Failure::for_good("it broke"))),
-        () = leave.cancelled() => Err(Failure::for_good("it was not waited for")),
-    }
+    let made = requests::make("notification", || post.send(), leave).await;
+    made.unwrap_or_else(|error| Err(Failure::for_good(error.to_string())))
 }
 
 impl Post {
@@ -229,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_command_does_not_get_variables_that_look_secret() {
-        let ours = ["API_KEY=k", "DATABASE_URL=postgres://u:pw@h/db", "RALPHLOOP_NOTIFY=x", "HOME=/h", "EDITOR=vi"];
+        let ours = ["API_KEY=k", "DATABASE_URL=postgres://u:pw@h/db", "HOME=/h", "EDITOR=vi"];
         let ours = ours.map(|pair| pair.split_once('=').map(|(n, v)| (n.into(), v.into())).unwrap());
-        let wanted = Environment::inherited().remove("API_KEY").remove("DATABASE_URL").remove("RALPHLOOP_NOTIFY");
+        let wanted = Environment::inherited().remove("API_KEY").remove("DATABASE_URL");
         assert_eq!(without_secrets(ours), wanted);
     }
 

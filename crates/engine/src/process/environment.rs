@@ -1,6 +1,8 @@
 //! What a child is given of our environment: one list of variables that no child sees, applied in one place.
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+
+use ralphloop_agent::redact;
 
 /// Variables that tie git to one repository, as `git rev-parse --local-env-vars` lists them, and the two that git adds
 /// while a hook or a transport runs. Inherited, each would make the child work on another repository than the one in
@@ -61,14 +63,22 @@ impl Environment {
     fn applied_to(&self, ours: impl IntoIterator<Item = (OsString, OsString)>) -> BTreeMap<OsString, OsString> {
         let mut all: BTreeMap<_, _> = ours.into_iter().collect();
         for name in REPOSITORY_LOCAL {
-            all.remove(std::ffi::OsStr::new(name));
+            all.remove(OsStr::new(name));
         }
+        all.retain(|name, value| !is_own_secret(name, value));
         for name in &self.removed {
             all.remove(name);
         }
         all.extend(self.set.iter().cloned());
         all
     }
+}
+
+/// Settings of ours that are nobody else's business: who is told of a run, and with which key.
+fn is_own_secret(name: &OsStr, value: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.strip_prefix("RALPHLOOP_")
+        .is_some_and(|setting| setting == "NOTIFY" || redact::is_secret(setting, value.as_encoded_bytes()))
 }
 
 #[cfg(test)]
@@ -91,6 +101,12 @@ mod tests {
         for name in listed.lines() {
             assert!(REPOSITORY_LOCAL.contains(&name), "{name} would reach a child");
         }
+    }
+
+    #[test]
+    fn settings_of_ours_that_are_secret_reach_nobody() {
+        let ours = ["RALPHLOOP_NOTIFY", "RALPHLOOP_NOTIFY_SECRET", "RALPHLOOP_AGENT", "MY_SECRET"];
+        assert_eq!(names(&Environment::inherited(), &ours), ["MY_SECRET=outer", "RALPHLOOP_AGENT=outer"]);
     }
 
     #[test]
