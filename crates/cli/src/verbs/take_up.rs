@@ -108,7 +108,8 @@ pub(crate) fn left_alone() -> Exit {
 
 /// Whether there is somebody to ask.
 pub(crate) fn can_ask(view: ViewArguments) -> bool {
-    !view.json && !view.headless && io::stdin().is_terminal() && io::stderr().is_terminal()
+    // Who asks for the screen by name wants to see it, not a question before it.
+    !view.json && !view.headless && !view.tui && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// What there is to know before a run is gone on with.
