@@ -234,6 +234,13 @@ async fn call(
     };
     let clock = Clock { now: clock::now(), zone: jiff::tz::TimeZone::system() };
     let story = StoryId::from(FILE);
-    let ending = Ending { process, story: &story, grammar: &settings.grammar, clock: &clock, took: began.elapsed() };
+    let ending = Ending {
+        process,
+        story: &story,
+        grammar: &settings.grammar,
+        clock: &clock,
+        took: began.elapsed(),
+        sign_in: settings.agent.sign_in(),
+    };
     Ok(decoder.finish(ending, &mut events).end)
 }
