@@ -23,6 +23,9 @@ pub struct Brief {
     /// This call resolves conflicts of the attempt's work with what has landed meanwhile, in these files and no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<String>,
+    /// What has landed meanwhile and is in conflict: `id: title` each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub landed_meanwhile: Vec<String>,
     /// The last prompt was too long for the model: leave out what can be left out.
     pub shorter: bool,
 }

@@ -8,8 +8,8 @@
 //!
 //! The spellings are `<promise>COMPLETE</promise>`, `<promise>FAILED: reason</promise>`,
 //! `<promise>BLOCKED: reason</promise>`, `STORY_COMPLETE` (also with `: id`), `STORY_BLOCKED: reason`,
-//! `ITERATION_COMPLETE`, `ITERATION_FAILED` (also with `: reason`), `LOOP_COMPLETE`, and the user's own words for
-//! completion. The reason of a promise may run over several lines.
+//! `ITERATION_COMPLETE`, `ITERATION_FAILED` (also with `: reason`), `LOOP_COMPLETE`, `CONFLICTS_RESOLVED`,
+//! `CONFLICTS_UNRESOLVED: reason`, and the user's own words for completion. The reason of a promise may run over several lines.
 
 use std::fmt;
 
@@ -212,10 +212,11 @@ fn word(line: &str, grammar: &SignalGrammar) -> Option<Word> {
     if head.eq_ignore_ascii_case("STORY_BLOCKED") {
         return Some(Word::Blocked(reason()));
     }
-    if head.eq_ignore_ascii_case("ITERATION_FAILED") {
+    if head.eq_ignore_ascii_case("ITERATION_FAILED") || head.eq_ignore_ascii_case("CONFLICTS_UNRESOLVED") {
         return Some(Word::Failed(reason()));
     }
-    let ends = ["ITERATION_COMPLETE", "LOOP_COMPLETE"].iter().any(|end| line.eq_ignore_ascii_case(end));
+    let ends =
+        ["ITERATION_COMPLETE", "LOOP_COMPLETE", "CONFLICTS_RESOLVED"].iter().any(|end| line.eq_ignore_ascii_case(end));
     ends.then_some(Word::Complete { named: None })
 }
 
@@ -309,8 +310,15 @@ fn find_near_miss(lines: &[Line<'_>], grammar: &SignalGrammar) -> Claim {
 }
 
 fn names_a_signal(text: &str, grammar: &SignalGrammar) -> bool {
-    const BARE: [&str; 5] =
-        ["STORY_COMPLETE", "STORY_BLOCKED", "ITERATION_COMPLETE", "ITERATION_FAILED", "LOOP_COMPLETE"];
+    const BARE: [&str; 7] = [
+        "STORY_COMPLETE",
+        "STORY_BLOCKED",
+        "ITERATION_COMPLETE",
+        "ITERATION_FAILED",
+        "LOOP_COMPLETE",
+        "CONFLICTS_RESOLVED",
+        "CONFLICTS_UNRESOLVED",
+    ];
     mentions_tag(text)
         || BARE.iter().any(|bare| text.contains(bare))
         || grammar.own_words.iter().any(|own| text.contains(own.as_str()))

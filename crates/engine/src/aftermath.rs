@@ -8,6 +8,7 @@ use ralphloop_core::ids::{AttemptId, RunId};
 
 use crate::files::{self, Access, FileError};
 use crate::git::{self, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError};
+use crate::lane::worktree;
 use crate::runs::{OpenAttempt, RunFolder};
 use crate::work::WorkRef;
 
@@ -143,6 +144,52 @@ impl Leftover {
         drop(repository.drop_checkpoint(&self.checkpoint).await);
         drop(std::fs::remove_file(&self.attempt.spec_before));
     }
+}
+
+/// Takes away the worktrees that dead runs have left. What attempts did in them is kept first; says what was done.
+pub(crate) async fn clear_worktrees(folders: Vec<RunFolder>, home: &Repository, work: &WorkRef) -> Vec<String> {
+    let mut said = Vec::new();
+    for folder in folders {
+        for top in worktree::left_by(&folder) {
+            match clear_worktree(&folder, home, work, &top).await {
+                Ok(kept) => said.extend(kept),
+                Err(why) => said.push(format!("the worktree {} of run {} stays: {why}", top.display(), folder.id)),
+            }
+        }
+    }
+    said
+}
+
+async fn clear_worktree(
+    folder: &RunFolder,
+    home: &Repository,
+    work: &WorkRef,
+    top: &Path,
+) -> Result<Vec<String>, String> {
+    let lane = Repository::open_worktree(top, top, home.git().clone()).await.map_err(|e| e.to_string())?;
+    let landed = home.landed_since(None).await.map_err(|e| e.to_string())?;
+    let mut said = Vec::new();
+    for OpenAttempt { id, checkpoint, spec_before } in folder.open_attempts() {
+        let Some(taken) = lane.find_checkpoint(&checkpoint).await.map_err(|e| e.to_string())? else { continue };
+        let is_this = |one: &&LandedStory| {
+            one.run == folder.id
+                && files::safe_name(one.story.as_str()) == id.story.as_str()
+                && one.attempt == id.number.to_string()
+        };
+        if let Some(landed) = landed.iter().find(is_this) {
+            if landed.work == work.id.to_string() {
+                mark(work, &work.main, landed).map_err(|e| e.to_string())?;
+            }
+        } else if let Some(kept) = keep(&lane, folder, &id, &taken).await.map_err(|e| e.to_string())? {
+            said.push(format!("what the interrupted attempt {id} of run {} did is kept at {kept}", folder.id));
+        }
+        lane.revert(&taken).await.map_err(|e| e.to_string())?;
+        drop(lane.drop_checkpoint(&taken).await);
+        drop(std::fs::remove_file(spec_before));
+    }
+    home.remove_worktree(&lane).await.map_err(|e| e.to_string())?;
+    worktree::tidy(folder, top);
+    Ok(said)
 }
 
 async fn keep(

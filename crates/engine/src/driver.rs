@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::journal::{Journal, JournalError};
-use crate::lane::Lane;
+use crate::lane::Lanes;
 use crate::notice::Notices;
 
 /// The wall clock is looked at this often while the run waits: a machine that slept wakes up late, not early.
@@ -48,7 +48,7 @@ pub enum DriveError {
 pub struct Driver {
     run: Run,
     journal: Journal,
-    lane: Lane,
+    lanes: Lanes,
     inbox: mpsc::UnboundedReceiver<Fact>,
     notices: Notices,
     /// Cancelled when the user forces the end.
@@ -62,19 +62,24 @@ impl Driver {
     pub fn new(
         run: Run,
         journal: Journal,
-        lane: Lane,
+        lanes: Lanes,
         inbox: mpsc::UnboundedReceiver<Fact>,
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, lane, inbox, notices, forced, tasks: JoinSet::new(), wake_at: None }
+        Self { run, journal, lanes, inbox, notices, forced, tasks: JoinSet::new(), wake_at: None }
     }
 
     /// Drives the run to its end. Returns it as it is then, with how it ended.
     pub async fn drive(mut self, first: Vec<Effect>) -> (Run, Result<Outcome, DriveError>) {
         let result = self.turn(first).await;
-        if let Err(error) = &result {
-            self.give_up(error).await;
+        match &result {
+            Ok(_) => {
+                for left in self.lanes.close().await {
+                    self.notices.note(left);
+                }
+            }
+            Err(error) => self.give_up(error).await,
         }
         (self.run, result)
     }
@@ -87,7 +92,7 @@ impl Driver {
                 match effect {
                     Effect::Finish { outcome } => finished = Some(outcome),
                     Effect::Sleep { until } => self.wake_at = Some(until),
-                    other => self.lane.carry_out(other, &self.run, &mut self.tasks),
+                    other => self.lanes.carry_out(other, &self.run, &mut self.tasks),
                 }
             }
             if let Some(outcome) = finished {
@@ -133,7 +138,7 @@ impl Driver {
 
     /// Ends what runs, without a further word to the journal.
     async fn give_up(&mut self, error: &DriveError) {
-        self.lane.end_all(matches!(error, DriveError::Forced));
+        self.lanes.end_all(matches!(error, DriveError::Forced));
         let drained = tokio::time::timeout(DRAIN, async { while self.tasks.join_next().await.is_some() {} }).await;
         if drained.is_err() {
             self.tasks.shutdown().await;

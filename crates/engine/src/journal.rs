@@ -136,6 +136,7 @@ fn decides(fact: &Fact) -> bool {
         | Fact::Reverted { .. }
         | Fact::RevertFailed { .. }
         | Fact::RepositoryBroken { .. }
+        | Fact::Trespassed { .. }
         | Fact::StopRequested { .. }
         | Fact::PauseRequested
         | Fact::GuidanceAdded { .. }
@@ -150,6 +151,10 @@ fn decides(fact: &Fact) -> bool {
         | Fact::TreeInspected { .. }
         | Fact::LandingRefused { .. }
         | Fact::LandingFailed { .. }
+        | Fact::LandingBlocked { .. }
+        | Fact::LaneFailed { .. }
+        | Fact::Merged { .. }
+        | Fact::MergeFailed { .. }
         | Fact::Settled { .. }
         | Fact::Woke => false,
     }

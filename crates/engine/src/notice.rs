@@ -56,6 +56,12 @@ impl Notices {
         state_out
     }
 
+    /// Says something that changes nothing about the run.
+    pub(crate) fn note(&self, text: String) {
+        // If nobody listens, nobody wants to know.
+        drop(self.notes.send(text));
+    }
+
     /// Where [`Watch::notes`] come from.
     pub(crate) fn notes(&self) -> mpsc::UnboundedSender<String> {
         self.notes.clone()

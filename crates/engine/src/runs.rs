@@ -171,6 +171,11 @@ impl RunFolder {
         self.path.join("attempts").join(format!("{}-{}.spec", files::safe_name(attempt.story.as_str()), attempt.number))
     }
 
+    /// Where it is noted which tree the agent of an attempt was given to resolve conflicts in.
+    pub(crate) fn merged_tree(&self, attempt: &AttemptId) -> PathBuf {
+        self.spec_before(attempt).with_extension("merged")
+    }
+
     /// The name under which an attempt's checkpoint is kept.
     pub fn checkpoint_name(&self, attempt: &AttemptId) -> String {
         format!("{}-{}-{}", self.id, files::safe_name(attempt.story.as_str()), attempt.number)
@@ -310,8 +315,7 @@ pub fn unfinished(run: &Run) -> bool {
             Outcome::Complete | Outcome::Failed | Outcome::NothingToDo { .. } => false,
         },
         Activity::CheckingPlan
-        | Activity::Attempt(_)
-        | Activity::Settling(_)
+        | Activity::Working
         | Activity::Waiting(_)
         | Activity::Ending(_) => true,
     }

@@ -1,11 +1,12 @@
 //! What a run is started with, decided and complete.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ralphloop_agent::client::Agent;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::Plan;
-use ralphloop_core::policy::{Budget, Gate, OnExhausted, Policy};
+use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
 use ralphloop_core::signal::SignalGrammar;
 
 use crate::gates::find::{find, on_path};
@@ -69,6 +70,14 @@ pub struct Settings {
     pub provider_retries: u32,
     /// Only these stories; empty is all.
     pub only: Vec<StoryId>,
+    /// Where agents work.
+    pub place: Place,
+    /// Stories at once.
+    pub jobs: NonZeroU32,
+    /// What to do about changes of the user's that are in no commit.
+    pub on_dirty: OnDirty,
+    /// What a worktree gets that git does not carry.
+    pub worktrees: Worktrees,
     /// Time limits.
     pub times: Times,
     /// The agent.
@@ -81,6 +90,27 @@ pub struct Settings {
     pub branch: Option<String>,
     /// Who is told when the run ends or waits.
     pub notify: Notify,
+}
+
+/// What is done about changes of the user's that are in no commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDirty {
+    /// The run does not start.
+    #[default]
+    Refuse,
+    /// Agents work in worktrees, without these changes.
+    Worktree,
+}
+
+/// What a worktree gets that git does not carry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Worktrees {
+    /// Files and folders of the checkout that are copied into it: patterns from its top.
+    pub copy: Vec<String>,
+    /// Those that it gets a link to.
+    pub link: Vec<String>,
+    /// A command that is run once in it.
+    pub setup: Option<String>,
 }
 
 impl Settings {
@@ -96,6 +126,8 @@ impl Settings {
             limit_wait: self.limit_wait,
             provider_retries: self.provider_retries,
             only: self.only.clone(),
+            place: self.place,
+            jobs: self.jobs,
         }
     }
 

@@ -1,6 +1,6 @@
 //! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use ralphloop_core::graph;
 use ralphloop_core::ids::{RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
+use ralphloop_core::policy;
 use ralphloop_core::run::{Activity, Run};
 use ralphloop_spec::{Diagnostic, SpecError};
 use tokio::sync::{mpsc, oneshot};
@@ -29,13 +30,13 @@ use crate::git::{FindingKind, Git, Repository, Severity, SnapshotLimits};
 use crate::journal::{Journal, JournalError, Replay};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
-use crate::lane::{Lane, Parts};
+use crate::lane::{Lanes, Shared, Target, worktree};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
-use crate::settings::Settings;
+use crate::settings::{OnDirty, Settings};
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef};
 use crate::{clock, git};
@@ -76,6 +77,21 @@ pub enum StartError {
     /// The work cannot be read.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// Git cannot merge without a working tree.
+    #[error("stories in worktrees need git 2.38 or newer; update git, or leave out --worktree and --jobs")]
+    NoWorktrees,
+    /// Another working tree is on the branch.
+    #[error(
+        "the branch {branch} is checked out at {}, and would change under whoever works there; start there, or name another \
+         branch with --branch",
+        .elsewhere.display()
+    )]
+    CheckedOutElsewhere {
+        /// The branch.
+        branch: String,
+        /// The working tree.
+        elsewhere: PathBuf,
+    },
     /// A story was named that the work does not have.
     #[error("{work} has no story {}; it has: {}", .unknown.join(", "), .known.join(", "))]
     UnknownStory {
@@ -209,6 +225,7 @@ impl std::fmt::Debug for Ready {
 /// What is done once the run has ended.
 struct After {
     repository: Repository,
+    folder: RunFolder,
     /// The run switched to its branch from another.
     switched: Option<git::Switched>,
 }
@@ -217,7 +234,9 @@ impl After {
     /// Gives back what checkpoints needed. If nothing has landed, the user finds the branch as it was.
     async fn take(self, run: &Run) {
         // What cannot be given back is listed as left over.
-        drop(self.repository.release().await);
+        if worktree::left_by(&self.folder).is_empty() {
+            drop(self.repository.release().await);
+        }
         let Some(switched) = self.switched else { return };
         let base = self.repository.head().ok().flatten().as_ref() == Some(run.base());
         if base && !run.is_unclean() && self.repository.current_branch().ok().flatten().as_deref() == Some(run.branch())
@@ -311,7 +330,7 @@ pub struct Place {
 pub async fn open(
     project: &Path,
     spawner: Spawner,
-    command_timeout: std::time::Duration,
+    command_timeout: Duration,
 ) -> Result<Place, git::OpenError> {
     let git = Git::new(spawner.clone(), command_timeout);
     let repository = Repository::open(project, git, SnapshotLimits::default()).await?;
@@ -336,7 +355,7 @@ pub fn read_plan(work: &WorkRef, only: &[StoryId]) -> Result<(Plan, Vec<Diagnost
 
 /// Gets a run ready, or says why not.
 pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
-    let Request { work, settings, taking_up, launch } = request;
+    let Request { work, mut settings, taking_up, launch } = request;
     let Place { repository, spawner } = place;
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
@@ -344,10 +363,16 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
+    let is_interrupted = earlier.run.as_ref().is_some_and(|t| t.run.attempts().len() > 0 || t.run.is_unclean());
+    if let Some(taken) = earlier.run.as_ref().filter(|t| is_interrupted && t.run.policy().place != settings.place) {
+        warnings.push("the run goes on where its interrupted attempts are: --worktree and --in-place hold for a new one".to_owned());
+        settings.place = taken.run.policy().place;
+    }
+    let in_the_middle = is_interrupted && settings.place == policy::Place::Checkout;
     let (plan, read_warnings) = match (&earlier.run, read_plan(&work, &settings.only)) {
         (_, Ok(read)) => read,
         // An interrupted attempt may have broken the spec; it is put back before anything else.
-        (Some(taken), Err(StartError::Spec(_))) if taken.run.attempt().is_some() => {
+        (Some(taken), Err(StartError::Spec(_))) if taken.run.attempts().len() > 0 => {
             (taken.run.plan().clone(), Vec::new())
         }
         (_, Err(error)) => return Err(error),
@@ -361,13 +386,23 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
-    let in_the_middle = earlier.run.as_ref().is_some_and(|t| t.run.attempt().is_some() || t.run.is_unclean());
-    let doubts = preflight(&repository, in_the_middle).await?;
+    let doubts = match preflight(&repository, &settings, in_the_middle).await {
+        Err(StartError::Preflight(findings))
+            if settings.on_dirty == OnDirty::Worktree && findings.iter().all(|f| f.kind == FindingKind::Dirty) =>
+        {
+            settings.place = policy::Place::Worktrees;
+            preflight(&repository, &settings, in_the_middle).await?
+        }
+        other => other?,
+    };
     if let Some(taken) = earlier.run.as_ref().filter(|_| in_the_middle) {
         aftermath::refuse_to_undo_commits(&taken.folder, &repository).await?;
     }
     let wanted = earlier.run.as_ref().map(|t| t.run.branch().to_owned()).or(branch);
-    let (branch, switched) = take_branch(&repository, wanted, in_the_middle).await?;
+    let (branch, switched) = match settings.place {
+        policy::Place::Checkout => take_branch(&repository, wanted, in_the_middle).await?,
+        policy::Place::Worktrees => (aim_at_branch(&repository, wanted).await?, None),
+    };
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
     warnings.extend(doubts.iter().map(|f| format!("{}; {}", f.message, f.remedy)));
     warnings.extend(read_warnings.iter().map(ToString::to_string));
@@ -380,7 +415,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let (hurry, forced) = (CancellationToken::new(), CancellationToken::new());
     let begun = match earlier.run {
         None => {
-            let base = repository.head().map_err(git::BranchError::from)?.ok_or(StartError::NoCommit)?;
+            let base = repository.standing(&branch).map_err(git::BranchError::from)?.tip.ok_or(StartError::NoCommit)?;
             let folder = state.create_run()?;
             folder.write_project(&work.project)?;
             // Before the first event: a run that there is can be gone on with as it was called.
@@ -391,7 +426,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         }
         Some(taken) => {
             let landed: Vec<_> = repository
-                .landed_since(Some(taken.run.base()))
+                .landed_on(&branch, Some(taken.run.base()))
                 .await?
                 .into_iter()
                 .filter(|one| one.run == *taken.run.id())
@@ -420,10 +455,12 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     };
     let place = work.project.strip_prefix(&repository.places().top).unwrap_or(Path::new("")).display().to_string();
     let cache = Mutex::new(Cache::open(state.path().join("cache").join("gates.json"), place));
-    let after = After { repository: repository.clone(), switched };
+    let after = After { repository: repository.clone(), folder: begun.folder.clone(), switched };
     let notifier = notifier(&settings, &spawner, &work, &notices);
-    let lane = Lane::new(Parts {
-        repository,
+    let place = settings.place;
+    let shared = Shared {
+        target: Target::of(&repository, begun.run.branch()).map_err(git::BranchError::from)?,
+        home: repository,
         spawner,
         folder: begun.folder.clone(),
         work,
@@ -431,13 +468,15 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         base: begun.run.base().clone(),
         redactor: notifier.redactor.clone(),
         cache,
-        inspected: Mutex::default(),
+        running_gates: Mutex::new(HashMap::new()),
+        git_turn: tokio::sync::Mutex::default(),
         zone: TimeZone::system(),
         inbox: inbox.clone(),
         notices: notices.clone(),
         hurry: hurry.clone(),
-    });
-    let driver = Driver::new(begun.run.clone(), begun.journal, lane, inbox_out, notices, forced.clone());
+    };
+    let lanes = Lanes::new(shared, place);
+    let driver = Driver::new(begun.run.clone(), begun.journal, lanes, inbox_out, notices, forced.clone());
     Ok(Started::Ready(Box::new(Ready {
         run: begun.run,
         first: begun.first,
@@ -454,10 +493,22 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
 }
 
 /// What is doubtful about the repository; what has to be mended first is an error.
-async fn preflight(repository: &Repository, in_the_middle: bool) -> Result<Vec<git::Finding>, StartError> {
+async fn preflight(
+    repository: &Repository,
+    settings: &Settings,
+    in_the_middle: bool,
+) -> Result<Vec<git::Finding>, StartError> {
     let mut findings = repository.preflight().await?;
     if in_the_middle {
         findings.retain(|f| !left_by_an_attempt(f.kind));
+    }
+    if settings.place == policy::Place::Worktrees {
+        for finding in findings.iter_mut().filter(|f| f.kind == FindingKind::Dirty) {
+            finding.severity = Severity::Warning;
+            "agents work in worktrees without these changes, and a story that touches the same files cannot land"
+                .clone_into(&mut finding.remedy);
+        }
+        findings.retain(|f| f.kind != FindingKind::DetachedHead || settings.branch.is_none());
     }
     let (doubts, refusals): (Vec<_>, Vec<_>) = findings.into_iter().partition(|f| f.severity == Severity::Warning);
     if refusals.is_empty() { Ok(doubts) } else { Err(StartError::Preflight(refusals)) }
@@ -477,6 +528,21 @@ async fn take_branch(
         }
         None => Ok((current_branch(repository)?, None)),
     }
+}
+
+/// The branch on which stories land from worktrees, by its full name. The user's checkout stays on the branch it is on.
+async fn aim_at_branch(repository: &Repository, wanted: Option<String>) -> Result<String, StartError> {
+    if !repository.merges_without_a_tree().await? {
+        return Err(StartError::NoWorktrees);
+    }
+    let Some(wanted) = wanted else { return current_branch(repository) };
+    let branch = repository.branch_name(&wanted).await?;
+    let head = repository.head().map_err(git::BranchError::from)?.ok_or(StartError::NoCommit)?;
+    repository.ensure_branch(&branch, &head).await?;
+    if let Some(elsewhere) = repository.checked_out_elsewhere(&branch).await? {
+        return Err(StartError::CheckedOutElsewhere { branch: wanted, elsewhere });
+    }
+    Ok(branch)
 }
 
 /// A run whose first event of this process is in its journal.
@@ -639,18 +705,27 @@ async fn put_right(
     taken: Option<&Taken>,
 ) -> Result<Vec<String>, StartError> {
     let others = state.runs()?.into_iter().filter(|folder| taken.is_none_or(|t| t.folder != *folder)).collect();
+    let others: Vec<RunFolder> = others;
+    let with_worktrees: Vec<RunFolder> = others
+        .iter()
+        .filter(|folder| folder.live_process().is_none() && !worktree::left_by(folder).is_empty())
+        .cloned()
+        .collect();
     let leftovers = aftermath::leftovers(others, repository).await.map_err(AftermathError::from)?;
-    if leftovers.is_empty() {
+    if leftovers.is_empty() && with_worktrees.is_empty() {
         return Ok(Vec::new());
     }
     end_leftovers(state).await;
+    let mut said = aftermath::clear_worktrees(with_worktrees, repository, work).await;
+    if leftovers.is_empty() {
+        return Ok(said);
+    }
     let findings = repository.preflight().await?;
     let findings: Vec<_> =
         findings.into_iter().filter(|f| f.severity == Severity::Refusal && !left_by_an_attempt(f.kind)).collect();
     if !findings.is_empty() {
         return Err(StartError::Preflight(findings));
     }
-    let mut said = Vec::new();
     for leftover in leftovers {
         said.extend(leftover.put_right(repository, work).await?);
     }

@@ -31,6 +31,9 @@ pub(super) struct View<'a> {
     shorter: bool,
     previous: Vec<FailureView<'a>>,
     repair: Vec<FailureView<'a>>,
+    /// Files in conflict that this call is to resolve.
+    conflicts: &'a [String],
+    landed_meanwhile: &'a [String],
     last_words: Option<Fenced<'a>>,
     guidance: Vec<&'a str>,
     learnings: Vec<&'a str>,
@@ -119,6 +122,8 @@ impl<'a> View<'a> {
             max_attempts: input.max_attempts,
             shorter,
             previous: brief.previous.iter().take(FAILURES).map(FailureView::new).collect(),
+            conflicts: &brief.conflicts,
+            landed_meanwhile: &brief.landed_meanwhile,
             repair: brief.repair.iter().take(FAILURES).map(FailureView::new).collect(),
             last_words: brief.last_words.as_deref().map(str::trim).filter(|words| !words.is_empty()).map(|words| {
                 let text = sanitize::tail(words, LAST_WORDS);

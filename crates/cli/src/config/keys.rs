@@ -1,6 +1,7 @@
 //! The one list of settings. Flags, environment variables, keys of the files, defaults, `config show` and
 //! `docs/configuration.md` all come from it, so that they cannot differ.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
 use super::told::{Destination, Secret};
-use super::value::{AgentFormat, AgentName, Count, Form, Iterations, OnExhausted, Raw, Value};
+use super::value::{AgentFormat, AgentName, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
 
 /// Where a setting can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +186,24 @@ settings! {
         on_exhausted: OnExhausted = OnExhausted::Stop, Flag "stop|skip|pause";
         /// Tries of one call when the provider is overloaded or the network fails, before the run pauses.
         provider_retries: u32 = 4, File "N";
+    }
+    "Working trees" {
+        /// Stories at once. More than one are worked on in worktrees, each in its own, and land one after the other.
+        jobs: Jobs = Jobs(NonZeroU32::MIN), Flag "N";
+        /// Let the agent work in a worktree of its own, and not in the checkout.
+        worktree: bool = false, Flag "BOOL";
+        /// Let the agent work in the checkout, one story at a time.
+        in_place: bool = false, Flag "BOOL";
+        /// What to do when the checkout has changes that are in no commit: refuse to start, or work in a worktree without
+        /// them.
+        dirty: Dirty = Dirty::Refuse, Flag "refuse|worktree";
+        /// Files and folders of the checkout that a fresh worktree gets copies of: a pattern from the top of the repository.
+        worktree_copy: Vec<String> = vec![".env*".to_owned()], Flag "GLOB";
+        /// Files and folders of the checkout that a fresh worktree gets links to, such as caches of dependencies. What an
+        /// agent writes there it writes in the checkout.
+        worktree_link: Vec<String> = Vec::new(), Flag "GLOB", "none";
+        /// A command that is run once in a fresh worktree, before the first agent. If it fails, that is no story's fault.
+        worktree_setup: Option<String> = None, Flag "CMD";
     }
     "Gates" {
         /// A quality gate: a command for `sh -c` that must succeed before a story lands. They run in the given order.

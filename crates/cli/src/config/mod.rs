@@ -19,7 +19,7 @@ pub(crate) use keys::{KEYS, Key, Layer, Settings};
 pub(crate) use origin::{Config, Origin};
 #[cfg(test)]
 pub(crate) use value::Form;
-pub(crate) use value::{AgentFormat, OnExhausted, Value};
+pub(crate) use value::{AgentFormat, Dirty, OnExhausted, Value};
 
 use value::Raw;
 

@@ -1,5 +1,6 @@
 //! How each type of setting is written: as a flag, in an environment variable, in a TOML file.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -165,6 +166,22 @@ impl Value for Count {
     }
 }
 
+/// Stories at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Jobs(pub(crate) NonZeroU32);
+
+impl Value for Jobs {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map(Self).map_err(|_| "write a whole number, 1 or more".to_owned())
+    }
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+    fn json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
 /// How many agents may be started: a number, or no bound, which is written `0` or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Iterations(pub(crate) Option<u32>);
@@ -276,6 +293,15 @@ pub(crate) enum OnExhausted {
     Pause,
 }
 
+/// What is done about changes in the checkout that are in no commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Dirty {
+    /// Do not start
+    Refuse,
+    /// Work in a worktree without them
+    Worktree,
+}
+
 macro_rules! value_by_name {
     ($($name:ty),+) => { $(
         impl Value for $name {
@@ -288,7 +314,7 @@ macro_rules! value_by_name {
         }
     )+ };
 }
-value_by_name!(AgentFormat, OnExhausted);
+value_by_name!(AgentFormat, Dirty, OnExhausted);
 
 fn names<T: ValueEnum>() -> String {
     let names: Vec<String> =

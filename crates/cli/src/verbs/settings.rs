@@ -4,10 +4,10 @@ use std::path::Path;
 
 use ralphloop_agent::client::{Agent, Format};
 use ralphloop_core::ids::StoryId;
-use ralphloop_core::policy::{Budget, OnExhausted};
+use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
 use ralphloop_engine::notify::Notify;
-use ralphloop_engine::settings::{GateChoice, PromptSettings, Settings, Times};
+use ralphloop_engine::settings::{GateChoice, OnDirty, PromptSettings, Settings, Times, Worktrees};
 
 use crate::config::{self, AgentFormat, Config, Gates};
 use crate::error::CliError;
@@ -43,6 +43,17 @@ pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         limit_wait: given.limit_wait,
         provider_retries: given.provider_retries,
         only,
+        place: place(config)?,
+        jobs: given.jobs.0,
+        on_dirty: match given.dirty {
+            config::Dirty::Refuse => OnDirty::Refuse,
+            config::Dirty::Worktree => OnDirty::Worktree,
+        },
+        worktrees: Worktrees {
+            copy: given.worktree_copy.clone(),
+            link: given.worktree_link.clone(),
+            setup: given.worktree_setup.clone(),
+        },
         times: Times {
             command: given.command_timeout,
             gate: given.gate_timeout,
@@ -63,6 +74,21 @@ pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             secret: given.notify_secret.as_ref().map(|secret| secret.0.clone()),
         },
     })
+}
+
+/// Where agents work. Several at once need worktrees.
+fn place(config: &Config) -> Result<Place, CliError> {
+    let given = &config.settings;
+    let asked = if given.jobs.0.get() > 1 { Some("jobs") } else { given.worktree.then_some("worktree") };
+    match asked {
+        Some(name) if given.in_place => Err(CliError::usage(format!(
+            "in_place ({}) and {name} ({}) exclude each other: in the checkout, one story is worked on at a time",
+            config.origin("in_place"),
+            config.origin(name),
+        ))),
+        Some(_) => Ok(Place::Worktrees),
+        None => Ok(Place::Checkout),
+    }
 }
 
 /// The agent that was chosen.

@@ -46,6 +46,7 @@ pub(super) fn verify(arguments: VerifyArguments, host: &Host) -> Result<Exit, Cl
             project,
             timeout: config.settings.gate_timeout,
             cancel: cancel.clone(),
+            environment: &[],
             redact: &|bytes| redactor.redact(bytes).into_owned().into(),
         };
         let work = async {

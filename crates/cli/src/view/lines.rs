@@ -2,7 +2,7 @@
 
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
-use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::run::{Activity, Run, StoryState};
 use ralphloop_core::units::Usd;
 
@@ -18,6 +18,18 @@ const OUTPUT_LINES: usize = 12;
 
 /// The lines that tell of an event, without a time; `run` is the run after it. Facts that matter to nobody have none.
 pub(crate) fn of(event: &Event, run: &Run) -> Vec<String> {
+    let mut lines = told(event, run);
+    if run.policy().lanes() > 1
+        && let Some(attempt) = event.fact.attempt()
+    {
+        // Several tell their stories at once.
+        let story = one_line(attempt.story.as_str());
+        lines.iter_mut().filter(|line| !line.starts_with(OUTPUT)).for_each(|line| line.insert_str(0, &format!("{story}: ")));
+    }
+    lines
+}
+
+fn told(event: &Event, run: &Run) -> Vec<String> {
     match &event.fact {
         Fact::RunStarted { run: id, plan, policy, branch, agent, .. } => {
             let done = run.records().filter(|(_, r)| r.state.passed()).count();
@@ -43,12 +55,12 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<String> {
                 vec![format!("The spec can no longer be read: {}", one_line(message))]
             }
         },
-        Fact::CheckStarted { stage, check, .. } => {
+        Fact::CheckStarted { attempt, stage, check } => {
             let base = if *stage == CheckStage::Baseline { " on the base" } else { "" };
-            vec![format!("Running{base}: `{}`", one_line(&run.label(*check)))]
+            vec![format!("Running{base}: `{}`", one_line(&run.label(attempt, *check)))]
         }
-        Fact::CheckFinished { stage, check, result, cached, took, .. } => {
-            check_lines(&run.label(*check), *stage, result, *cached, *took)
+        Fact::CheckFinished { attempt, stage, check, result, cached, took } => {
+            check_lines(&run.label(attempt, *check), *stage, result, *cached, *took)
         }
         Fact::CheckpointTaken { notes, .. } => notes.iter().map(|n| format!("Note: {}", one_line(n))).collect(),
         Fact::AgentStarted { attempt, call } => vec![started(attempt, call.0, run)],
@@ -94,6 +106,19 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<String> {
         Fact::CheckpointFailed { why, .. } => vec![format!("No checkpoint could be taken: {}", one_line(why))],
         Fact::RepositoryBroken { why, .. } => vec![format!("The repository was changed: {}", one_line(why))],
         Fact::LandingFailed { why, .. } => vec![format!("The story could not be committed: {}", one_line(why))],
+        Fact::LaneFailed { why, .. } => vec![format!("There is no working tree: {}", one_line(why))],
+        Fact::Merged { merge, .. } => match merge {
+            Merge::Current => Vec::new(),
+            Merge::Merged { .. } => vec!["Merged with what has landed meanwhile".to_owned()],
+            Merge::Conflicts { files } => {
+                vec![format!("Conflicts with what has landed meanwhile, in {}", one_line(&files.join(", ")))]
+            }
+        },
+        Fact::MergeFailed { why, .. } => vec![format!("The work could not be merged: {}", one_line(why))],
+        Fact::Trespassed { why, .. } => {
+            vec![format!("Something outside the worktrees was moved by somebody else: {}", one_line(why))]
+        }
+        Fact::LandingBlocked { why, .. } => vec![format!("The merge is blocked by a local change: {}", one_line(why))],
         Fact::RevertFailed { why, .. } => vec![format!("The tree could not be put back: {}", one_line(why))],
         Fact::AttemptStarted { .. } | Fact::Settled { .. } | Fact::Woke => Vec::new(),
     }
@@ -134,7 +159,11 @@ fn check_lines(
     cached: bool,
     took: std::time::Duration,
 ) -> Vec<String> {
-    let on = if stage == CheckStage::Baseline { " on the base" } else { "" };
+    let on = match stage {
+        CheckStage::Baseline => " on the base",
+        CheckStage::Call(_) => "",
+        CheckStage::Merged(_) => " on the merged tree",
+    };
     let time = if cached { "known from the same tree".to_owned() } else { span(took) };
     let label = one_line(label);
     match result {

@@ -72,7 +72,7 @@ impl Live {
 
     fn event(&mut self, event: &Event, run: &Run) {
         self.doing = match &event.fact {
-            Fact::CheckStarted { check, .. } => Some(format!("`{}`", one_line(&run.label(*check)))),
+            Fact::CheckStarted { attempt, check, .. } => Some(format!("`{}`", one_line(&run.label(attempt, *check)))),
             _ => None,
         };
         if matches!(event.fact, Fact::AgentEnded { .. }) {
@@ -126,8 +126,11 @@ impl Live {
 
     /// What matters most stands first: a narrow terminal cuts the end.
     fn text(&self, run: &Run) -> String {
-        let (place, what) = match run.activity() {
-            Activity::Attempt(attempt) => {
+        let mut attempts = run.attempts();
+        let (place, what) = match (run.activity(), attempts.len()) {
+            (Activity::Ended(_), _) => return String::new(),
+            (_, 1) => {
+                let Some(attempt) = attempts.next() else { return String::new() };
                 let stories = &run.plan().stories;
                 let at = stories.iter().position(|story| story.id == attempt.id.story);
                 let title = at.and_then(|at| stories.get(at)).map(|story| one_line(&story.title)).unwrap_or_default();
@@ -135,11 +138,15 @@ impl Live {
                 let place = format!("story {} of {}", at.map_or(0, |at| at + 1), stories.len());
                 (place, format!("{title} · {}{doing}", phase_words(attempt, run)))
             }
-            Activity::Waiting(wait) => {
+            (_, several @ 2..) => {
+                let each = attempts.map(|a| format!("{}: {}", one_line(a.id.story.as_str()), phase_words(a, run)));
+                (format!("{several} stories at once"), each.collect::<Vec<_>>().join(" · "))
+            }
+            (Activity::Waiting(wait), _) => {
                 ("waiting".to_owned(), format!("until {}: {}", rfc3339(wait.until), one_line(&wait.reason)))
             }
-            Activity::CheckingPlan | Activity::Settling(_) => ("between stories".to_owned(), String::new()),
-            Activity::Ending(_) | Activity::Ended(_) => return String::new(),
+            (Activity::CheckingPlan | Activity::Working, _) => ("between stories".to_owned(), String::new()),
+            (Activity::Ending(_), _) => return String::new(),
         };
         let stopping = if run.stopping() { " · stopping after this attempt" } else { "" };
         let cost = run.usage().plus(self.call).cost.map_or_else(String::new, |cost| format!(" · {cost}"));
@@ -157,6 +164,10 @@ fn style(event: &Event, run: &Run) -> Style {
         | Fact::LandingRefused { .. }
         | Fact::LandingFailed { .. }
         | Fact::CheckpointFailed { .. }
+        | Fact::LaneFailed { .. }
+        | Fact::MergeFailed { .. }
+        | Fact::LandingBlocked { .. }
+        | Fact::Trespassed { .. }
         | Fact::RepositoryBroken { .. }
         | Fact::RevertFailed { .. } => BAD,
         Fact::Reverted { attempt, .. } => match run.record(&attempt.story).map(|record| &record.state) {

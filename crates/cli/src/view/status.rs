@@ -260,8 +260,10 @@ pub(crate) fn reason(run: &Run, state: RunState) -> Option<String> {
             Some("its process is gone; `ralphloop resume` goes on with it".to_owned())
         }
         Activity::Waiting(wait) => Some(wait.reason.clone()),
-        Activity::Attempt(attempt) => Some(phase_text(attempt, run)),
-        _ => None,
+        _ => {
+            let each: Vec<String> = run.attempts().map(|attempt| phase_text(attempt, run)).collect();
+            (!each.is_empty()).then(|| each.join("; "))
+        }
     }
 }
 
@@ -280,7 +282,7 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
     match &attempt.phase {
         Phase::Beginning => "begins".to_owned(),
         Phase::Baseline { queue } => {
-            let check = queue.front().map(|c| run.label(*c)).unwrap_or_default();
+            let check = queue.front().map(|c| run.label(&attempt.id, *c)).unwrap_or_default();
             format!("checking the base with `{check}`")
         }
         Phase::Checkpointing => "taking the checkpoint".to_owned(),
@@ -288,7 +290,9 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
         Phase::Agent { call } => format!("the agent works (repair {})", call.0),
         Phase::Inspecting { .. } => "looking at the tree".to_owned(),
         Phase::Checking(_) => "checking".to_owned(),
-        Phase::Landing { .. } => "committing".to_owned(),
+        Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
+        Phase::Merging(_) => "merging with what has landed meanwhile".to_owned(),
+        Phase::Landing(_) => "committing".to_owned(),
         Phase::Reverting { .. } => "putting the tree back".to_owned(),
     }
 }

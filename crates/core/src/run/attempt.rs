@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 
 use super::brief::failure_of_checks;
-use super::landing::moved;
+use super::landing::{HALTED, moved};
 use super::{Baseline, Run};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AttemptId, CallNumber, LaneId, TreeId};
+use crate::ids::{AttemptId, CallNumber, LaneId, StoryId, TreeId};
 use crate::outcome::Outcome;
 use crate::verdict::{AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, judge};
 
@@ -31,6 +31,8 @@ pub struct Attempt {
     pub(super) repairs: u32,
     /// How often its work was merged with what had landed meanwhile.
     pub(super) merges: u32,
+    /// Stories that have landed since it began.
+    pub(super) landed_meanwhile: Vec<StoryId>,
     /// The files in conflict that the agent is to resolve.
     pub(super) resolves: Vec<String>,
 }
@@ -150,6 +152,7 @@ impl Attempt {
             base,
             repairs: 0,
             merges: 0,
+            landed_meanwhile: Vec::new(),
             resolves: Vec::new(),
         }
     }
@@ -262,7 +265,7 @@ impl Run {
     pub(super) fn stop_attempt(&mut self, id: &AttemptId) -> Vec<Effect> {
         match self.attempt(id) {
             Some(attempt) if attempt.stoppable() => vec![Effect::StopWork { attempt: id.clone() }],
-            Some(Attempt { phase: Phase::Queued(_), .. }) => self.revert(id, "the run was stopped", AfterRevert::Again),
+            Some(attempt) if attempt.waits_to_land() => self.revert(id, "the run was stopped", AfterRevert::Again),
             _ => Vec::new(),
         }
     }
@@ -276,7 +279,7 @@ impl Run {
     // Base checks and checkpoint.
 
     fn begun(&mut self, id: &AttemptId) -> Vec<Effect> {
-        if self.stopping_now() {
+        if self.starts_nothing() {
             self.abandon(id);
             return self.go_on();
         }
@@ -315,7 +318,7 @@ impl Run {
         check: CheckRef,
         result: &CheckResult,
     ) -> Vec<Effect> {
-        if self.stopping_now() || *result == CheckResult::Stopped {
+        if self.starts_nothing() || *result == CheckResult::Stopped {
             self.abandon(id);
             return self.go_on();
         }
@@ -349,7 +352,7 @@ impl Run {
     }
 
     fn checkpointed(&mut self, id: &AttemptId) -> Vec<Effect> {
-        if self.stopping_now() {
+        if self.starts_nothing() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
         let brief = self.first_brief(id);
@@ -473,8 +476,10 @@ impl Run {
         let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
         match judge(&report, &tree, &done, needs_no_change) {
             Verdict::Pass(found) => {
-                let (merged, ground) = (ground.is_some(), ground.unwrap_or(found));
-                self.proven(id, merged, Proof { call, ground, tree: tree.tree, turn: 0, report })
+                let proof =
+                    Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
+                // A merged tree stands on the newest commit, since nothing lands before it.
+                if ground.is_some() { self.land(id, proof) } else { self.proven(id, proof) }
             }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
@@ -494,6 +499,9 @@ impl Run {
     ) -> Vec<Effect> {
         if self.stopping_now() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
+        }
+        if self.halted {
+            return self.revert(id, HALTED, AfterRevert::Again);
         }
         if self.attempt(id).is_none_or(|attempt| attempt.repairs >= self.policy.max_repairs) {
             return self.fail(id, failure_of_checks(failures), &AgentEnd::Finished, tree);

@@ -2,7 +2,7 @@
 
 use super::{Attempt, Run};
 use crate::effect::{Brief, Failure};
-use crate::ids::AttemptId;
+use crate::ids::{AttemptId, StoryId};
 use crate::verdict::{AttemptFailure, Tell, reasons};
 
 impl Run {
@@ -30,7 +30,12 @@ impl Run {
 
     /// The brief of a call that resolves conflicts in `files`.
     pub(super) fn resolve_brief(&mut self, id: &AttemptId, files: Vec<String>) -> Brief {
-        Brief { conflicts: files, ..self.common_brief(id) }
+        let titled = |story: &StoryId| {
+            let title = self.plan.story(story).map_or("", |s| s.title.lines().next().unwrap_or_default());
+            format!("{story}: {title}")
+        };
+        let landed = self.attempt(id).map(|attempt| attempt.landed_meanwhile.iter().map(titled).collect());
+        Brief { conflicts: files, landed_meanwhile: landed.unwrap_or_default(), ..self.common_brief(id) }
     }
 
     fn common_brief(&mut self, id: &AttemptId) -> Brief {

@@ -17,26 +17,46 @@ const MERGES: u32 = 8;
 /// Attempts of a story that may be lost to conflicts before a person has to look.
 const CONFLICTS: u32 = 2;
 
+/// Why an attempt of a halted run is put back.
+pub(super) const HALTED: &str = "nothing more lands in this run";
+
 impl Run {
-    /// The attempt's work is proven: it lands, once those before it have. What was `merged` stands on the newest commit,
-    /// since nothing lands before it.
-    pub(super) fn proven(&mut self, id: &AttemptId, merged: bool, proof: Proof) -> Vec<Effect> {
-        let turn = self.attempts.values().filter_map(Attempt::turn).max().map_or(0, |last| last.saturating_add(1));
-        let (call, ground, proof) = (proof.call, proof.ground, Box::new(Proof { turn, ..proof }));
-        if self.policy.place == Place::Checkout || merged {
-            self.phase(id, Phase::Landing(proof));
-            return vec![Effect::Land { attempt: id.clone(), call, ground }];
+    /// The attempt's work is proven: it lands, once those before it have.
+    pub(super) fn proven(&mut self, id: &AttemptId, proof: Proof) -> Vec<Effect> {
+        if self.policy.place == Place::Checkout {
+            return self.land(id, proof);
         }
-        self.phase(id, Phase::Queued(proof));
-        if self.stopping_now() {
-            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        if let Some(put_back) = self.may_not_land(id) {
+            return put_back;
         }
+        self.phase(id, Phase::Queued(Box::new(proof)));
         self.next_landing()
+    }
+
+    /// The work stands on the newest commit.
+    pub(super) fn land(&mut self, id: &AttemptId, proof: Proof) -> Vec<Effect> {
+        if let Some(put_back) = self.may_not_land(id) {
+            return put_back;
+        }
+        let (call, ground) = (proof.call, proof.ground);
+        self.phase(id, Phase::Landing(Box::new(proof)));
+        vec![Effect::Land { attempt: id.clone(), call, ground }]
+    }
+
+    fn may_not_land(&mut self, id: &AttemptId) -> Option<Vec<Effect>> {
+        if self.stopping_now() {
+            return Some(self.revert(id, "the run was stopped", AfterRevert::Again));
+        }
+        self.halted.then(|| self.revert(id, HALTED, AfterRevert::Again))
+    }
+
+    pub(super) fn next_turn(&self) -> u32 {
+        self.attempts.values().filter_map(Attempt::turn).max().map_or(0, |last| last.saturating_add(1))
     }
 
     /// Lets the next proven attempt land, if none is landing.
     pub(super) fn next_landing(&mut self) -> Vec<Effect> {
-        if self.stopping_now() || self.attempts.values().any(Attempt::is_landing) {
+        if self.starts_nothing() || self.attempts.values().any(Attempt::is_landing) {
             return Vec::new();
         }
         let next = self.attempts.values().filter_map(|a| Some((a.turn()?, a.id.clone()))).min();
@@ -54,11 +74,8 @@ impl Run {
             Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
                 self.revert(id, "the run was stopped", AfterRevert::Again)
             }
-            Fact::Merged { merge: Merge::Current, .. } => {
-                let (call, ground) = (proof.call, proof.ground);
-                self.phase(id, Phase::Landing(Box::new(proof)));
-                vec![Effect::Land { attempt: id.clone(), call, ground }]
-            }
+            Fact::Merged { .. } if self.halted => self.revert(id, HALTED, AfterRevert::Again),
+            Fact::Merged { merge: Merge::Current, .. } => self.land(id, proof),
             Fact::Merged { merge: Merge::Merged { report }, .. } => self.check_merged(id, proof, (**report).clone()),
             Fact::Merged { merge: Merge::Conflicts { files }, .. } => self.resolve(id, &proof, files),
             Fact::MergeFailed { why, .. } => {
@@ -169,6 +186,9 @@ impl Run {
 
     fn landed(&mut self, id: &AttemptId, commit: &CommitId, ground: Ground, notes: &[String]) -> Vec<Effect> {
         self.attempts.remove(&id.story);
+        for other in self.attempts.values_mut() {
+            other.landed_meanwhile.push(id.story.clone());
+        }
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.state = StoryState::Landed { commit: commit.clone(), ground };
             record.reason = None;
@@ -185,7 +205,8 @@ impl Run {
     /// put on top of what was moved. Once that is known, the agents of other attempts are not to blame for it.
     pub(super) fn trespassed(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
         if self.halted {
-            return self.trespass_found(id, why);
+            // It is known already, and was another's doing as far as anybody can tell.
+            return self.revert(id, HALTED, AfterRevert::Again);
         }
         let known = self.is_alarmed();
         self.halted = true;
@@ -209,6 +230,11 @@ impl Run {
 }
 
 impl Attempt {
+    /// It is proven, and nothing is done for it before its turn to land comes.
+    pub(super) fn waits_to_land(&self) -> bool {
+        matches!(self.phase, Phase::Queued(_))
+    }
+
     /// Its place among those that wait to land.
     fn turn(&self) -> Option<u32> {
         match &self.phase {

@@ -25,6 +25,7 @@ use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::units::Timestamp;
 
+use attempt::AfterRevert;
 use limits::Trouble;
 
 /// What the run as a whole is doing. Attempts may be under way in all of these but the last.
@@ -91,7 +92,7 @@ pub struct Run {
     settling: BTreeMap<AttemptId, LaneId>,
     stop: Option<(StopCause, StopLevel)>,
     pause: bool,
-    /// Nothing more may land: the attempts under way are put back.
+    /// Nothing more may land.
     halted: bool,
     guidance: Vec<String>,
     learnings: Vec<String>,
@@ -283,10 +284,13 @@ impl Run {
         self.end(outcome)
     }
 
-    /// The same, and what is under way is put back at once.
+    /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
     fn halt(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
         self.halted = true;
-        let mut effects = self.stop_work();
+        let queued: Vec<AttemptId> =
+            self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
+        let mut effects: Vec<Effect> =
+            queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
         effects.extend(self.end_alarmed(outcome, known));
         effects
     }
@@ -318,8 +322,13 @@ impl Run {
         }
     }
 
+    /// What has not called its agent yet does not, and what waits to land goes on waiting.
+    fn starts_nothing(&self) -> bool {
+        self.halted || self.stopping_now()
+    }
+
     fn stopping_now(&self) -> bool {
-        self.halted || matches!(self.stop, Some((_, StopLevel::Now)))
+        matches!(self.stop, Some((_, StopLevel::Now)))
     }
 
     fn asked_to_end(&self) -> Option<Outcome> {

@@ -1,5 +1,6 @@
 //! One command of the project, run to its end under supervision.
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ pub struct Runner<'a> {
     pub timeout: Duration,
     /// Ends what runs.
     pub cancel: CancellationToken,
+    /// Variables that commands get beside ours.
+    pub environment: &'a [(OsString, OsString)],
     /// Takes secrets out of output before it is shown or stored.
     pub redact: Redact<'a>,
 }
@@ -77,7 +80,9 @@ impl Runner<'_> {
         timeout: Duration,
         mut see: impl FnMut(Stream, &[u8]) + Send,
     ) -> Result<Shell, Cancelled> {
-        let call = Call::shell(command, cwd).env("CI", "1").limits(Limits::total(timeout)).cancel(self.cancel.clone());
+        let call = Call::shell(command, cwd);
+        let call = self.environment.iter().fold(call, |call, (name, value)| call.env(name, value));
+        let call = call.env("CI", "1").limits(Limits::total(timeout)).cancel(self.cancel.clone());
         let mut kept = Kept::default();
         let ending = async {
             let mut running = self.spawner.start(call).await?;

@@ -55,16 +55,22 @@ impl Repository {
         Ok(read_head(self.places())?.commit.map(|oid| CommitId(oid.to_string())))
     }
 
+    /// The full name of a branch, if git takes that name for one.
+    pub async fn branch_name(&self, name: &str) -> Result<String, BranchError> {
+        let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+        let is_good = self.read().args(["check-ref-format", "--branch", name]).answer().await?.success();
+        if !is_good || name.starts_with('@') {
+            return Err(BranchError::BadName { name: name.to_owned() });
+        }
+        Ok(format!("refs/heads/{name}"))
+    }
+
     /// Checks out a branch, made from HEAD with `create` where it does not exist; an existing one is never moved. Git refuses
     /// what would overwrite an untracked or changed file, and its reason is passed on. Hooks run as for the user. Nothing is
     /// done, and `None` returned, if it is checked out already.
     pub async fn switch_to(&self, name: &str, create: bool) -> Result<Option<Switched>, BranchError> {
         let name = name.strip_prefix("refs/heads/").unwrap_or(name);
-        let full = format!("refs/heads/{name}");
-        if !self.read().args(["check-ref-format", "--branch", name]).answer().await?.success() || name.starts_with('@')
-        {
-            return Err(BranchError::BadName { name: name.to_owned() });
-        }
+        let full = self.branch_name(name).await?;
         let from = read_head(self.places())?.branch;
         if from.as_deref() == Some(&full) {
             return Ok(None);

@@ -178,8 +178,8 @@ impl Repository {
 
     fn write_held(&self, oid: Oid) -> Result<(), ScanError> {
         let file = self.places().common_dir.join(format!("{REFS}/held/{oid}"));
-        // A name that git passes over among refs.
-        let lock = file.with_extension("lock");
+        // A name that git passes over among refs; working trees side by side may hold the same object.
+        let lock = file.with_extension(format!("{}.lock", uuid::Uuid::now_v7().simple()));
         let write = || -> std::io::Result<()> {
             if let Some(folder) = file.parent() {
                 std::fs::create_dir_all(folder)?;
@@ -238,7 +238,8 @@ impl Repository {
 
     /// Lets go of everything held, where no checkpoint needs it any more.
     pub(super) async fn release_held(&self) -> Result<(), GitError> {
-        if !self.store().is_idle() {
+        // Checkpoints of other working trees need them too.
+        if !self.store().is_idle() || !self.store().others_are_idle() {
             return Ok(());
         }
         let prefix = format!("{REFS}/held/");

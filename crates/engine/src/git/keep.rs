@@ -1,6 +1,6 @@
 //! Keeping an attempt: its whole tree as a commit under a hidden ref, so that it can be looked at and nothing is lost when
 //! the tree is put back. Neither the index nor any ref of the user's is touched.
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::oid::Oid;
 use super::record::{Class, Entry, Node, Record, RelPath};
 use super::revert::RevertError;
 use super::scan::{Scan, ScanError};
-use super::{GitError, Repository, path};
+use super::{GitError, Repository, Scope, path};
 
 /// Bytes of new files that one attempt's commit takes; what is beyond is moved out of the tree by a revert instead.
 const NEW_BYTES: u64 = 512 * 1024 * 1024;
@@ -149,11 +149,21 @@ impl Repository {
             .collect()
     }
 
+    /// The refs whose moves are an attempt's doing.
+    pub(super) fn refs_of_attempt(&self) -> BTreeMap<String, Oid> {
+        match self.shared.scope {
+            Scope::Repository => head::all(&self.places().common_dir),
+            // Others move them too. HEAD is looked at by itself.
+            Scope::Worktree => BTreeMap::new(),
+        }
+    }
+
     /// Commits that refs point at and that the checkpoint did not know.
     async fn new_commits(&self, record: &Record, scan: &Scan) -> Result<Vec<Oid>, KeepError> {
         let known = self.held_objects();
         let ours = format!("{REFS}/");
-        let mut tips: BTreeSet<Oid> = head::all(&self.places().common_dir)
+        let mut tips: BTreeSet<Oid> = self
+            .refs_of_attempt()
             .into_iter()
             .filter(|(name, oid)| !name.starts_with(&ours) && !known.contains(oid))
             .map(|(_, oid)| oid)

@@ -416,7 +416,7 @@ impl Repository {
 
     fn unknown_tips(&self, record: &Record, scan: &Scan) -> Vec<Oid> {
         let held = self.held_objects();
-        super::head::all(&self.places().common_dir)
+        self.refs_of_attempt()
             .into_iter()
             .filter(|(name, oid)| !name.starts_with(super::names::REFS) && !held.contains(oid))
             .map(|(_, oid)| oid)

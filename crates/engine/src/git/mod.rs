@@ -9,6 +9,7 @@ mod branch;
 mod checkpoint;
 mod command;
 mod content;
+mod follow;
 mod head;
 mod hold;
 mod holdback;
@@ -17,6 +18,7 @@ mod inspect;
 mod keep;
 mod land;
 mod leftovers;
+mod merge;
 mod names;
 mod oid;
 mod preflight;
@@ -28,6 +30,7 @@ mod settings;
 mod store;
 mod trailers;
 mod walk;
+mod worktree;
 
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -36,12 +39,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use branch::{BranchError, Switched};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use command::{Answer, Command, Git, GitError, MINIMUM_VERSION};
+pub use follow::{AdvanceError, Standing as BranchStanding};
 pub use head::HeadError;
 pub use index::IndexError;
 pub use inspect::{Change, ChangeKind, Frame, Inspection, Repair, Standing};
 pub use keep::{KeepError, Kept};
 pub use land::{HeldBack, HoldBack, LandError, Landed, Landing};
 pub use leftovers::{KeptAttempt, Stored};
+pub use merge::{MergeError, MergeOutcome, Merging};
 pub use names::{attempt_ref, slug};
 pub use preflight::{Finding, FindingKind, Severity};
 pub use revert::{RevertError, RevertReport};
@@ -85,6 +90,15 @@ impl Default for SnapshotLimits {
         const MIB: u64 = 1024 * 1024;
         Self { file: 64 * MIB, total: 1024 * MIB, ignored_files: 5_000, ignored_bytes: 64 * MIB }
     }
+}
+
+/// How much of git's own state a working tree's checkpoints answer for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// All of it: nobody else works in the repository meanwhile.
+    Repository,
+    /// The working tree's own part, and the configuration and hooks that all share: refs move in other working trees.
+    Worktree,
 }
 
 /// No repository in which ralphloop can work.
@@ -140,6 +154,7 @@ struct Shared {
     places: Places,
     hash: HashKind,
     limits: SnapshotLimits,
+    scope: Scope,
     store: Store,
     memory: Mutex<Memory>,
 }
@@ -160,6 +175,10 @@ struct Memory {
 impl Repository {
     /// Finds the repository that `start` is in.
     pub async fn open(start: &Path, git: Git, limits: SnapshotLimits) -> Result<Self, OpenError> {
+        Self::open_scoped(start, git, limits, Scope::Repository).await
+    }
+
+    async fn open_scoped(start: &Path, git: Git, limits: SnapshotLimits, scope: Scope) -> Result<Self, OpenError> {
         let question = git
             .read(start)
             .args(["rev-parse", "--path-format=absolute", "--is-bare-repository", "--is-inside-git-dir"])
@@ -198,7 +217,7 @@ impl Repository {
             common_dir: real(common_dir)?,
         };
         let store = Store::new(&places.common_dir, &places.top);
-        Ok(Self { shared: Arc::new(Shared { git, places, hash, limits, store, memory: Mutex::default() }) })
+        Ok(Self { shared: Arc::new(Shared { git, places, hash, limits, scope, store, memory: Mutex::default() }) })
     }
 
     /// The four directories.

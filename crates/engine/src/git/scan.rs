@@ -10,7 +10,7 @@ use super::index::{Index, IndexError};
 use super::oid::Oid;
 use super::record::{Class, Entry, Head, Listing, Record, RelPath, file_name};
 use super::walk::{Small, Step, WalkError, walk};
-use super::{GitError, Places, Repository, StoreError, bytes_of};
+use super::{GitError, Places, Repository, Scope, StoreError, bytes_of};
 
 /// The tree or git's state could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -145,8 +145,10 @@ impl Repository {
     pub(super) fn scan_git_state(&self) -> Result<Vec<Listing>, ScanError> {
         let clock = self.store().clock()?;
         let everything = Small { files: u64::MAX, bytes: u64::MAX };
+        let shares = self.shared.scope == Scope::Worktree;
         let look = |root: &PathBuf| {
-            let found = walk(root, everything, &step_in_git)?;
+            let is_shared = shares && *root == self.places().common_dir;
+            let found = walk(root, everything, if is_shared { &step_in_shared_git } else { &step_in_git })?;
             Ok(Listing { clock, entries: found.entries, left_alone: Vec::new() })
         };
         self.git_roots().iter().map(look).collect()
@@ -230,6 +232,12 @@ fn step_in_git(path: &[u8], is_directory: bool) -> Step {
         _ => path.starts_with(b"fsmonitor--daemon"),
     };
     if omitted { Step::Omit } else { Step::Enter }
+}
+
+/// What of the common git directory is the state of a working tree that shares it with others at work.
+fn step_in_shared_git(path: &[u8], _: bool) -> Step {
+    let first = path.split(|byte| *byte == b'/').next().unwrap_or_default();
+    if path.is_empty() || matches!(first, b"config" | b"hooks" | b"info") { Step::Enter } else { Step::Omit }
 }
 
 /// Says of each entry how git sees it.

@@ -158,6 +158,12 @@ impl Store {
         self.slugs().is_empty()
     }
 
+    /// No checkpoint of another working tree of the repository is kept.
+    pub(super) fn others_are_idle(&self) -> bool {
+        let beside = self.root.parent().map(fs::read_dir).into_iter().flatten().flatten().filter_map(Result::ok);
+        beside.map(|folder| Self { root: folder.path() }).all(|other| other.is_idle())
+    }
+
     fn pack_path(&self, pack: u32) -> PathBuf {
         self.root.join(format!("pack-{pack}"))
     }

@@ -25,22 +25,28 @@ pub struct LandedStory {
 }
 
 impl Repository {
-    /// The commit with which a story landed in a run, on the current branch and after `base`.
+    /// The commit with which a story landed in a run, on a branch and after `base`.
     pub async fn find_landed(
         &self,
-        base: Option<&CommitId>,
+        branch: &str,
+        base: &CommitId,
         run: &RunId,
         story: &StoryId,
     ) -> Result<Option<CommitId>, GitError> {
-        let landed = self.landed_since(base).await?;
+        let landed = self.landed_on(branch, Some(base)).await?;
         Ok(landed.into_iter().rev().find(|one| one.run == *run && one.story == *story).map(|one| one.commit))
     }
 
     /// All story commits on the current branch after `base`, oldest first; from the beginning without one.
     pub async fn landed_since(&self, base: Option<&CommitId>) -> Result<Vec<LandedStory>, GitError> {
+        self.landed_on("HEAD", base).await
+    }
+
+    /// The same, on a branch by its full name.
+    pub async fn landed_on(&self, branch: &str, base: Option<&CommitId>) -> Result<Vec<LandedStory>, GitError> {
         let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
         let format = format!("--format=%x02%H{}{}{}{}", value(RUN), value(STORY), value(ATTEMPT), value(WORK));
-        let range = base.map_or_else(|| "HEAD".to_owned(), |base| format!("{base}..HEAD"));
+        let range = base.map_or_else(|| branch.to_owned(), |base| format!("{base}..{branch}"));
         let args = ["log", "--reverse", "--first-parent", "--no-show-signature", &format, "--end-of-options", &range];
         let answer = self.read().args(args).answer().await?;
         if !answer.success() {

@@ -59,20 +59,21 @@ pub(super) async fn run(
             Err(error) => gone(AgentEnd::CannotStart { message: error.to_string() }),
             Ok(running) => {
                 // Only for the case that this process and the agent's supervisor are killed at once.
-                drop(parts.folder.note_child(&running.record()));
-                parts.say(Fact::AgentStarted { attempt: attempt.clone(), call });
+                drop(parts.shared.folder.note_child(&running.record()));
+                parts.shared.say(Fact::AgentStarted { attempt: attempt.clone(), call });
                 watch(parts, &attempt, call, &prompt, running, began).await
             }
         },
     };
     let report = Box::new(AgentReport { took: began.elapsed(), ..redacted(parts, report) });
-    parts.say(Fact::AgentEnded { attempt, call, report });
+    parts.shared.say(Fact::AgentEnded { attempt, call, report });
 }
 
 async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: CancellationToken) -> Result<Running, SpawnError> {
-    let invocation = parts.settings.agent.invocation();
-    let times = parts.settings.times;
+    let invocation = parts.shared.settings.agent.invocation();
+    let times = parts.shared.settings.times;
     let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
+    let environment = parts.environment.iter().fold(environment, |env, (name, value)| env.set(name, value));
     let call = Call::new(&invocation.program, &parts.work.project)
         .args(&invocation.arguments)
         .environment(environment)
@@ -86,7 +87,7 @@ async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: Cancellation
         })
         .ownership(Ownership::Supervised)
         .cancel(cancel);
-    parts.spawner.start(call).await
+    parts.shared.spawner.start(call).await
 }
 
 /// Why we ended the agent ourselves, if we did.
@@ -103,10 +104,10 @@ async fn watch(
     mut running: Running,
     began: Instant,
 ) -> AgentReport {
-    let redact: transcript::Redact<'_> = &|bytes| parts.redactor.redact(bytes);
+    let redact: transcript::Redact<'_> = &|bytes| parts.shared.redactor.redact(bytes);
     let mut ours = None;
     let mut transcript = open_transcript(parts, attempt, call, redact, &mut ours);
-    let mut decoder = Decoder::new(parts.settings.agent.format, prompt, LOOP_AFTER);
+    let mut decoder = Decoder::new(parts.shared.settings.agent.format, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     let mut hurried = false;
     let mut unflushed = false;
@@ -116,7 +117,7 @@ async fn watch(
     loop {
         let chunk = tokio::select! {
             chunk = running.next() => chunk,
-            () = parts.hurry.cancelled(), if !hurried => {
+            () = parts.shared.hurry.cancelled(), if !hurried => {
                 hurried = true;
                 running.stop(StopLevel::Now);
                 continue;
@@ -147,7 +148,7 @@ async fn watch(
                 }
                 _ => {}
             }
-            parts.talk(attempt, call, event);
+            parts.shared.talk(attempt, call, event);
         }
     }
     let ending = running.wait().await;
@@ -156,12 +157,12 @@ async fn watch(
         Ok(ending) => process_end(ending.exit),
         Err(error) => return gone(AgentEnd::Internal { message: error.to_string() }),
     };
-    let clock = Clock { now: clock::now(), zone: parts.zone.clone() };
-    let grammar = &parts.settings.grammar;
+    let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
+    let grammar = &parts.shared.settings.grammar;
     let ending = Ending { process, story: &attempt.story, grammar, clock: &clock, took: began.elapsed() };
     let mut report = decoder.finish(ending, &mut events);
     for event in events {
-        parts.talk(attempt, call, event);
+        parts.shared.talk(attempt, call, event);
     }
     if let Some(writer) = transcript
         && let Err(error) = writer.finish(clock::now())
@@ -183,7 +184,7 @@ fn open_transcript<'r>(
     redact: transcript::Redact<'r>,
     ours: &mut Option<OurReason>,
 ) -> Option<Writer<'r>> {
-    let path = transcript::path_of(parts.folder.path(), attempt, call);
+    let path = transcript::path_of(parts.shared.folder.path(), attempt, call);
     match Writer::create(path, redact, transcript::DEFAULT_MAX_BYTES) {
         Ok(writer) => Some(writer),
         Err(error) => {
@@ -207,7 +208,7 @@ fn gone(end: AgentEnd) -> AgentReport {
 
 /// No secret that the agent repeats gets into the journal.
 fn redacted(parts: &Parts, report: AgentReport) -> AgentReport {
-    let text = |t: &str| parts.redact_text(t);
+    let text = |t: &str| parts.shared.redact_text(t);
     let claim = match &report.claim {
         Claim::Complete => Claim::Complete,
         Claim::Failed { reason } => Claim::Failed { reason: text(reason) },

@@ -1,6 +1,6 @@
 //! Gates and checks in the lane.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use ralphloop_core::event::{CheckRef, CheckStage, Fact};
@@ -25,14 +25,22 @@ pub(super) enum What {
 }
 
 impl What {
-    pub(super) fn of(run: &Run, attempt: &AttemptId, check: CheckRef, inspected: Option<TreeId>) -> Self {
+    pub(super) fn of(run: &Run, attempt: &AttemptId, check: CheckRef) -> Self {
         match check {
-            CheckRef::Gate(gate) => run.policy().gates.get(gate).cloned().map(|gate| Self::Gate(gate, inspected)),
+            CheckRef::Gate(gate) => run.policy().gates.get(gate).cloned().map(|gate| Self::Gate(gate, None)),
             CheckRef::Story(own) => {
                 run.plan().story(&attempt.story).and_then(|s| s.checks.get(own)).cloned().map(Self::Story)
             }
         }
         .unwrap_or(Self::Nothing)
+    }
+
+    /// The same, on a tree that was inspected just now.
+    pub(super) fn on(self, inspected: Option<TreeId>) -> Self {
+        match self {
+            Self::Gate(gate, _) => Self::Gate(gate, inspected),
+            other => other,
+        }
     }
 }
 
@@ -52,18 +60,34 @@ pub(super) async fn run(
         // A story's check may look beyond the tree, so its result is never taken from another time.
         What::Story(_) | What::Nothing => None,
     };
+    let shared = &parts.shared;
+    // Another lane may be running the same gate on the same tree: what it finds holds here too.
+    let turn = match (&what, &tree) {
+        (What::Gate(gate, _), Some(tree)) => Some(turn_of(parts, tree, gate)),
+        _ => None,
+    };
+    let turn = match &turn {
+        Some(turn) => tokio::select! {
+            turn = turn.lock() => Some(turn),
+            () = cancel.cancelled() => {
+                return shared.say(finished(attempt, CheckResult::Stopped, false, Duration::ZERO));
+            }
+        },
+        None => None,
+    };
     if let (What::Gate(gate, _), Some(tree), false) = (&what, &tree, fresh)
         && let Some((result, took)) = known(parts, tree, gate)
     {
-        return parts.say(finished(attempt, result, true, took));
+        return shared.say(finished(attempt, result, true, took));
     }
-    parts.say(Fact::CheckStarted { attempt: attempt.clone(), stage, check });
+    shared.say(Fact::CheckStarted { attempt: attempt.clone(), stage, check });
     let runner = Runner {
-        spawner: &parts.spawner,
+        spawner: &shared.spawner,
         project: &parts.work.project,
-        timeout: parts.settings.times.gate,
-        cancel: either(cancel, &parts.hurry),
-        redact: &|bytes| parts.redact(bytes),
+        timeout: shared.settings.times.gate,
+        cancel: either(cancel, &shared.hurry),
+        environment: &parts.environment,
+        redact: &|bytes| shared.redact(bytes),
     };
     let ran = match &what {
         What::Gate(gate, _) => runner.run_gate(gate).await,
@@ -75,23 +99,32 @@ pub(super) async fn run(
         }),
     };
     match ran {
-        Err(_) => parts.say(finished(attempt, CheckResult::Stopped, false, Duration::ZERO)),
+        Err(_) => shared.say(finished(attempt, CheckResult::Stopped, false, Duration::ZERO)),
         Ok(ran) => {
             if let (What::Gate(gate, _), Some(tree)) = (&what, &tree) {
                 remember(parts, tree, gate, &ran);
             }
-            parts.say(finished(attempt, ran.result, false, ran.took));
+            shared.say(finished(attempt, ran.result, false, ran.took));
         }
     }
+    drop(turn);
+}
+
+/// The right to run this gate on this tree.
+fn turn_of(parts: &Parts, tree: &TreeId, gate: &Gate) -> Arc<tokio::sync::Mutex<()>> {
+    let mut turns = parts.shared.running_gates.lock().unwrap_or_else(PoisonError::into_inner);
+    // Those that nobody holds any more are of trees that are gone.
+    turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+    turns.entry((tree.clone(), gate.command.clone())).or_default().clone()
 }
 
 fn known(parts: &Parts, tree: &TreeId, gate: &Gate) -> Option<(CheckResult, Duration)> {
-    let cache = parts.cache.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
     cache.get(tree, gate).map(|(result, took)| (result.clone(), took))
 }
 
 fn remember(parts: &Parts, tree: &TreeId, gate: &Gate, ran: &Ran) {
-    let mut cache = parts.cache.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
     // A cache that cannot be written only costs time.
     drop(cache.put(tree, gate, ran));
 }

@@ -1,11 +1,17 @@
-//! A working tree in which at most one attempt lives, and everything that is done in it. Effects go in, facts come out.
+//! Working trees in which at most one attempt lives each, and everything that is done in them. Effects go in, facts come
+//! out.
 
 mod agent;
 mod check;
+mod merge;
 pub(crate) mod message;
+mod target;
 pub(crate) mod tree;
+pub(crate) mod worktree;
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,10 +20,14 @@ use ralphloop_agent::event::AgentEvent;
 use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::Fact;
-use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, TreeId};
+use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, LaneId, TreeId};
+use ralphloop_core::policy::Place;
 use ralphloop_core::run::{Phase, Run};
+use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+
+pub use target::Target;
 
 use crate::driver::Inbox;
 use crate::gates::cache::Cache;
@@ -28,18 +38,20 @@ use crate::runs::RunFolder;
 use crate::settings::Settings;
 use crate::work::WorkRef;
 
-/// What the lane works with.
+/// What all lanes of a run work with.
 #[derive(Debug)]
-pub struct Parts {
-    /// The repository, seen from the lane's working tree.
-    pub repository: Repository,
+pub struct Shared {
+    /// The repository, seen from the user's checkout.
+    pub home: Repository,
     /// Starts programs.
     pub spawner: Spawner,
     /// Where the run keeps its own files.
     pub folder: RunFolder,
     /// Where the branch stood when the run began.
     pub base: CommitId,
-    /// The work.
+    /// The branch, and what the run knows of where it stands.
+    pub target: Target,
+    /// The work, in the user's checkout.
     pub work: WorkRef,
     /// How.
     pub settings: Settings,
@@ -47,8 +59,10 @@ pub struct Parts {
     pub redactor: Redactor,
     /// What gates said of trees before.
     pub cache: Mutex<Cache>,
-    /// The tree as it was just inspected, until something runs in it.
-    pub inspected: Mutex<Option<TreeId>>,
+    /// A gate runs once on a tree, however many lanes ask.
+    pub running_gates: Mutex<HashMap<(TreeId, String), Arc<tokio::sync::Mutex<()>>>>,
+    /// What the working trees of the repository share is written by one command at a time.
+    pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
     pub zone: TimeZone,
     /// Where facts go.
@@ -59,12 +73,7 @@ pub struct Parts {
     pub hurry: CancellationToken,
 }
 
-impl Parts {
-    /// Remembers the tree that was found, or that nobody knows it any more; returns what was known before.
-    fn tree_is(&self, tree: Option<TreeId>) -> Option<TreeId> {
-        std::mem::replace(&mut *self.inspected.lock().unwrap_or_else(PoisonError::into_inner), tree)
-    }
-
+impl Shared {
     fn redact<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
         self.redactor.redact(bytes)
     }
@@ -77,97 +86,240 @@ impl Parts {
         self.notices.talk(attempt, call, || event.map_text(&|text| self.redact_text(text)));
     }
 
-    /// The spec's file relative to the top of the working tree, links followed; nothing if it is outside.
-    fn spec_in_tree(&self) -> Option<PathBuf> {
-        let real = std::fs::canonicalize(&self.work.main).unwrap_or_else(|_| self.work.main.clone());
-        real.strip_prefix(&self.repository.places().top).ok().map(PathBuf::from)
-    }
-
     fn say(&self, fact: Fact) {
         // If nobody listens, the run has ended, and what a dead attempt says changes nothing.
         drop(self.inbox.send(fact));
     }
 }
 
-/// The lane of a run.
+/// Whose the spec's file is that an attempt is judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpecFile {
+    /// The lane's alone: what the attempt did to it is put right or put back with the lane.
+    Own,
+    /// Shared with other lanes and with people: only marks are set in it.
+    Shared,
+}
+
+/// What one lane works with.
 #[derive(Debug)]
-pub struct Lane {
-    parts: Arc<Parts>,
+pub(crate) struct Parts {
+    shared: Arc<Shared>,
+    /// The repository, seen from the lane's working tree.
+    repository: Repository,
+    /// The work as it lies in the lane; its spec may lie in the user's checkout alone.
+    work: WorkRef,
+    spec: SpecFile,
+    place: Place,
+    /// The tree as it was just inspected, until something runs in it.
+    inspected: Mutex<Option<TreeId>>,
+    /// Variables that agents and gates get in this lane.
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Parts {
+    /// Remembers the tree that was found, or that nobody knows it any more; returns what was known before.
+    fn tree_is(&self, tree: Option<TreeId>) -> Option<TreeId> {
+        std::mem::replace(&mut *self.inspected.lock().unwrap_or_else(PoisonError::into_inner), tree)
+    }
+
+    /// The spec's file relative to the top of the working tree, links followed; nothing if it is outside.
+    fn spec_in_tree(&self) -> Option<PathBuf> {
+        let real = std::fs::canonicalize(&self.work.main).unwrap_or_else(|_| self.work.main.clone());
+        real.strip_prefix(&self.repository.places().top).ok().map(PathBuf::from)
+    }
+}
+
+/// A working tree, made ready when it is first needed.
+#[derive(Debug, Default)]
+struct Lane {
+    parts: OnceCell<Parts>,
     /// Ends what runs for the attempt under way.
     work: Mutex<CancellationToken>,
 }
 
 impl Lane {
-    /// A lane that works with these.
-    pub fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts), work: Mutex::new(CancellationToken::new()) }
-    }
-
     fn token(&self) -> CancellationToken {
         self.work.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    async fn parts(&self, shared: &Arc<Shared>, place: Place, id: LaneId) -> Result<&Parts, String> {
+        self.parts
+            .get_or_try_init(|| async {
+                match place {
+                    Place::Checkout => Ok(Parts {
+                        shared: shared.clone(),
+                        repository: shared.home.clone(),
+                        work: shared.work.clone(),
+                        spec: SpecFile::Own,
+                        place,
+                        inspected: Mutex::default(),
+                        environment: Vec::new(),
+                    }),
+                    Place::Worktrees => worktree::open(shared, id).await,
+                }
+            })
+            .await
+    }
+}
+
+/// The lanes of a run.
+#[derive(Debug)]
+pub struct Lanes {
+    shared: Arc<Shared>,
+    place: Place,
+    lanes: BTreeMap<LaneId, Arc<Lane>>,
+}
+
+impl Lanes {
+    /// Lanes that work with these.
+    pub fn new(shared: Shared, place: Place) -> Self {
+        Self { shared: Arc::new(shared), place, lanes: BTreeMap::new() }
+    }
+
+    fn lane(&mut self, id: LaneId) -> Arc<Lane> {
+        // There is one user's checkout.
+        let id = if self.place == Place::Checkout { LaneId(0) } else { id };
+        self.lanes.entry(id).or_default().clone()
+    }
+
     /// Begins to carry out an effect as one of `tasks`. What it needs of the run is taken from it now.
-    pub fn carry_out(&self, effect: Effect, run: &Run, tasks: &mut JoinSet<()>) {
-        let parts = self.parts.clone();
-        // Whatever is done now may change the tree.
-        let inspected = parts.tree_is(None);
-        match effect {
-            Effect::CheckPlan => {
+    pub fn carry_out(&mut self, effect: Effect, run: &Run, tasks: &mut JoinSet<()>) {
+        let shared = self.shared.clone();
+        let Some(attempt) = effect.attempt().cloned() else {
+            if effect == Effect::CheckPlan {
                 let known = run.plan().clone();
                 let landed = run.records().filter(|(_, r)| r.state.passed()).map(|(s, _)| s.id.clone()).collect();
                 tasks.spawn_blocking(move || {
-                    let spec = tree::look_at_plan(&parts.work, &known, &landed);
-                    parts.say(Fact::PlanChecked { spec });
+                    let spec = tree::look_at_plan(&shared.work, &known, &landed);
+                    shared.say(Fact::PlanChecked { spec });
                 });
             }
-            Effect::Begin { attempt } => {
-                *self.work.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
-                parts.say(Fact::AttemptStarted { attempt });
-            }
-            Effect::RunCheck { attempt, stage, check, fresh } => {
-                let what = check::What::of(run, &attempt, check, inspected);
-                let cancel = self.token();
-                tasks.spawn(async move { check::run(&parts, attempt, stage, check, what, fresh, cancel).await });
-            }
-            Effect::Checkpoint { attempt } => {
-                tasks.spawn(async move { tree::checkpoint(&parts, attempt).await });
-            }
-            Effect::StartAgent { attempt, call, brief } => {
-                let prompt = agent::prompt(run, &attempt, &brief, &parts.settings);
-                let cancel = self.token();
-                let time =
-                    run.time_left().map_or(parts.settings.times.agent, |left| left.min(parts.settings.times.agent));
-                tasks.spawn(async move { agent::run(&parts, attempt, call, prompt, time, cancel).await });
-            }
-            Effect::Inspect { attempt, call } => {
-                tasks.spawn(async move { tree::inspect(&parts, attempt, call).await });
-            }
-            Effect::StopWork { .. } => self.token().cancel(),
-            Effect::Land { attempt, ground } => {
-                let message = message::of(run, &attempt, ground);
-                let proven = match run.attempt().map(|a| &a.phase) {
-                    Some(Phase::Landing { tree, .. }) => Some(tree.clone()),
-                    _ => None,
-                };
-                let cancel = self.token();
-                tasks.spawn(async move { tree::land(&parts, attempt, message, proven, cancel).await });
-            }
-            Effect::Revert { attempt, reason } => {
-                tasks.spawn(async move { tree::revert(&parts, attempt, &reason).await });
-            }
-            Effect::Settle { attempt } => {
-                tasks.spawn(async move { tree::settle(&parts, attempt).await });
-            }
-            Effect::Sleep { .. } | Effect::Finish { .. } => {}
+            return;
+        };
+        let id = match &effect {
+            Effect::Begin { lane, .. } => Some(*lane),
+            _ => run.lane_of(&attempt),
+        };
+        let (Some(id), place) = (id, self.place) else { return };
+        let lane = self.lane(id);
+        if let Effect::StopWork { .. } = effect {
+            return lane.token().cancel();
         }
+        if let Effect::Begin { .. } = effect {
+            *lane.work.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
+        }
+        let order = Order::of(effect, run, &self.shared.settings);
+        let cancel = lane.token();
+        tasks.spawn(async move {
+            let parts = match lane.parts(&shared, place, id).await {
+                Ok(parts) => parts,
+                Err(why) => return shared.say(order.without_lane(attempt, why)),
+            };
+            // Whatever is done now may change the tree.
+            let inspected = parts.tree_is(None);
+            order.carry_out(parts, attempt, inspected, cancel).await;
+        });
     }
 
     /// Ends whatever runs, because the run cannot go on; without grace if `at_once`.
     pub fn end_all(&self, at_once: bool) {
         if at_once {
-            self.parts.hurry.cancel();
+            self.shared.hurry.cancel();
         }
-        self.token().cancel();
+        for lane in self.lanes.values() {
+            lane.token().cancel();
+        }
+    }
+
+    /// Takes the worktrees away at the end of a run. One that holds anything that nothing else keeps stays, and is named.
+    pub async fn close(self) -> Vec<String> {
+        let mut left = Vec::new();
+        for (id, lane) in self.lanes.iter().filter(|_| self.place == Place::Worktrees) {
+            if let Some(parts) = lane.parts.get()
+                && let Err(why) = worktree::close(parts, *id).await
+            {
+                left.push(why);
+            }
+        }
+        left
+    }
+}
+
+/// What is to be done in a lane, with all that it needs of the run.
+enum Order {
+    Begin,
+    Check { stage: ralphloop_core::event::CheckStage, check: ralphloop_core::event::CheckRef, what: check::What, fresh: bool },
+    Checkpoint,
+    Agent { call: CallNumber, prompt: Result<String, String>, time: std::time::Duration },
+    Inspect { call: CallNumber, resolves: Vec<String> },
+    Merge { call: CallNumber },
+    Land { call: CallNumber, message: message::Message, proven: Option<TreeId> },
+    Revert { reason: String },
+    Settle,
+}
+
+impl Order {
+    /// That of an effect which is about an attempt and for a lane.
+    fn of(effect: Effect, run: &Run, settings: &Settings) -> Self {
+        match effect {
+            Effect::RunCheck { attempt, stage, check, fresh } => {
+                Self::Check { stage, check, what: check::What::of(run, &attempt, check), fresh }
+            }
+            Effect::Checkpoint { .. } => Self::Checkpoint,
+            Effect::StartAgent { attempt, call, brief } => {
+                let prompt = agent::prompt(run, &attempt, &brief, settings);
+                let time = run.time_left().map_or(settings.times.agent, |left| left.min(settings.times.agent));
+                Self::Agent { call, prompt, time }
+            }
+            Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
+            Effect::Merge { call, .. } => Self::Merge { call },
+            Effect::Land { attempt, call, ground } => {
+                let message = message::of(run, &attempt, ground);
+                let proven = match run.attempt(&attempt).map(|a| &a.phase) {
+                    Some(Phase::Landing(proof)) => Some(proof.tree.clone()),
+                    _ => None,
+                };
+                Self::Land { call, message, proven }
+            }
+            Effect::Revert { reason, .. } => Self::Revert { reason },
+            Effect::Settle { .. } => Self::Settle,
+            Effect::Begin { .. }
+            | Effect::StopWork { .. }
+            | Effect::CheckPlan
+            | Effect::Sleep { .. }
+            | Effect::Finish { .. } => Self::Begin,
+        }
+    }
+
+    /// The fact if there is no working tree to do it in.
+    fn without_lane(&self, attempt: AttemptId, why: String) -> Fact {
+        match self {
+            Self::Begin => Fact::LaneFailed { attempt, why },
+            Self::Revert { .. } | Self::Settle => Fact::RevertFailed { attempt, why },
+            _ => Fact::RepositoryBroken { attempt, why },
+        }
+    }
+
+    async fn carry_out(
+        self,
+        parts: &Parts,
+        attempt: AttemptId,
+        inspected: Option<TreeId>,
+        cancel: CancellationToken,
+    ) {
+        match self {
+            Self::Begin => worktree::begin(parts, attempt, cancel).await,
+            Self::Check { stage, check, what, fresh } => {
+                check::run(parts, attempt, stage, check, what.on(inspected), fresh, cancel).await;
+            }
+            Self::Checkpoint => tree::checkpoint(parts, attempt).await,
+            Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
+            Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
+            Self::Merge { call } => merge::merge(parts, attempt, call).await,
+            Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,
+            Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
+            Self::Settle => tree::settle(parts, attempt).await,
+        }
     }
 }

@@ -9,14 +9,15 @@ use ralphloop_core::event::{Fact, PlanChange};
 use ralphloop_core::evidence::TreeReport;
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, StoryId, TreeId};
 use ralphloop_core::plan::{Plan, WorkState};
+use ralphloop_core::policy::Place;
 use ralphloop_spec::Reconciled;
 use tokio_util::sync::CancellationToken;
 
-use super::Parts;
+use super::{Parts, SpecFile};
 use super::message::{Message, trailer_id};
 use crate::files::{self, Access, FileError};
 use crate::git::{
-    self, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
+    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport, Standing,
 };
 use crate::runs::RunFolder;
 use crate::work::{self, WorkRef};
@@ -66,8 +67,12 @@ fn spec_before(folder: &RunFolder, attempt: &AttemptId) -> Result<Vec<u8>, FileE
 }
 
 fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<Reconciled, FileError> {
-    let before = spec_before(&parts.folder, attempt)?;
     let now = read_spec(&parts.work)?;
+    let before = match (parts.spec, &now) {
+        // Whatever differs there is other lanes' doing, or a person's.
+        (SpecFile::Shared, Some(now)) => now.clone(),
+        _ => spec_before(&parts.shared.folder, attempt)?,
+    };
     Ok(ralphloop_spec::reconcile(parts.work.id.scheme, &before, now.as_deref(), &attempt.story, landed))
 }
 
@@ -76,42 +81,64 @@ pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
         Ok(notes) => Fact::CheckpointTaken { attempt, notes },
         Err(why) => Fact::CheckpointFailed { attempt, why },
     };
-    parts.say(fact);
+    parts.shared.say(fact);
 }
 
 async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String> {
-    files::require_space(parts.folder.path(), ROOM).map_err(|e| e.to_string())?;
+    files::require_space(parts.shared.folder.path(), ROOM).map_err(|e| e.to_string())?;
+    let name = parts.shared.folder.checkpoint_name(attempt);
+    // The disk is waited for while the tree is looked at.
+    let (kept, checkpoint) = tokio::join!(keep_spec(parts, attempt), parts.repository.checkpoint(&name));
+    kept?;
+    Ok(checkpoint.map_err(|e| e.to_string())?.notes)
+}
+
+/// Keeps the spec's bytes as they are at the attempt's checkpoint.
+pub(super) async fn keep_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), String> {
     let bytes = read_spec(&parts.work).map_err(|e| e.to_string())?.unwrap_or_default();
-    let path = parts.folder.spec_before(attempt);
-    let keep_spec = tokio::task::spawn_blocking(move || {
+    let path = parts.shared.folder.spec_before(attempt);
+    let kept = tokio::task::spawn_blocking(move || {
         if let Some(folder) = path.parent() {
             files::create_private_dir(folder)?;
         }
         files::write_atomic(&path, &bytes, Access::Private)
     });
-    let name = parts.folder.checkpoint_name(attempt);
-    // The disk is waited for while the tree is looked at.
-    let (kept, checkpoint) = tokio::join!(keep_spec, parts.repository.checkpoint(&name));
-    kept.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
-    Ok(checkpoint.map_err(|e| e.to_string())?.notes)
+    kept.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())
 }
 
-async fn load(parts: &Parts, attempt: &AttemptId) -> Result<Checkpoint, String> {
-    parts.repository.load(&parts.folder.checkpoint_name(attempt)).await.map_err(|e| e.to_string())
+pub(super) async fn load(parts: &Parts, attempt: &AttemptId) -> Result<Checkpoint, String> {
+    parts.repository.load(&parts.shared.folder.checkpoint_name(attempt)).await.map_err(|e| e.to_string())
 }
 
-pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber) {
-    let fact = match look(parts, &attempt).await {
+pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber, resolves: &[String]) {
+    if let Some(fact) = trespass(parts, &attempt).await {
+        return parts.shared.say(fact);
+    }
+    let fact = match look(parts, &attempt, resolves).await {
         Ok(report) => {
             parts.tree_is(Some(report.tree.clone()));
             Fact::TreeInspected { attempt, call, report }
         }
         Err(why) => Fact::RepositoryBroken { attempt, why },
     };
-    parts.say(fact);
+    parts.shared.say(fact);
 }
 
-async fn look(parts: &Parts, attempt: &AttemptId) -> Result<TreeReport, String> {
+/// What somebody moved outside the worktrees meanwhile.
+async fn trespass(parts: &Parts, attempt: &AttemptId) -> Option<Fact> {
+    if parts.place == Place::Checkout {
+        return None;
+    }
+    let attempt = attempt.clone();
+    match parts.shared.target.trespass(&parts.shared.home).await {
+        Ok(None) => None,
+        Ok(Some(why)) => Some(Fact::Trespassed { attempt, why }),
+        Err(error) => Some(Fact::RepositoryBroken { attempt, why: error.to_string() }),
+    }
+}
+
+/// What the attempt has done; `resolves` are the files in which it was to resolve conflicts, if it was.
+pub(super) async fn look(parts: &Parts, attempt: &AttemptId, resolves: &[String]) -> Result<TreeReport, String> {
     let checkpoint = load(parts, attempt).await?;
     let inspection = parts.repository.inspect(&checkpoint).await.map_err(|e| e.to_string())?;
     let mut notes = match inspection.frame {
@@ -122,6 +149,11 @@ async fn look(parts: &Parts, attempt: &AttemptId) -> Result<TreeReport, String> 
     let reconciled = reconcile(parts, attempt, false).map_err(|e| e.to_string())?;
     notes.extend(reconciled.notes);
     let spec = parts.spec_in_tree();
+    let (unresolved, strayed) = if resolves.is_empty() {
+        (Vec::new(), Vec::new())
+    } else {
+        resolution(parts, attempt, resolves).await?
+    };
     let changed = inspection.changes.iter().filter(|c| is_work(c, spec.as_deref())).count();
     Ok(TreeReport {
         tree: inspection.tree,
@@ -129,14 +161,45 @@ async fn look(parts: &Parts, attempt: &AttemptId) -> Result<TreeReport, String> 
         had_open_boxes: reconciled.own_boxes.had_open,
         all_boxes_ticked: reconciled.own_boxes.all_ticked,
         notes,
+        unresolved,
+        strayed,
     })
+}
+
+/// The files in which conflicts are still marked, and those that a resolver changed besides.
+async fn resolution(
+    parts: &Parts,
+    attempt: &AttemptId,
+    resolves: &[String],
+) -> Result<(Vec<String>, Vec<String>), String> {
+    let top = &parts.repository.places().top;
+    let is_marked = |file: &&String| std::fs::read(top.join(file)).is_ok_and(|bytes| has_conflict_marks(&bytes));
+    let unresolved = resolves.iter().filter(is_marked).cloned().collect();
+    let Ok(merged) = std::fs::read_to_string(parts.shared.folder.merged_tree(attempt)) else {
+        return Ok((unresolved, Vec::new()));
+    };
+    let changed = parts.repository.changed_since(merged.trim()).await.map_err(|e| e.to_string())?;
+    let spec = parts.spec_in_tree();
+    let strayed = changed
+        .into_iter()
+        .filter(|path| Some(path) != spec.as_ref())
+        .map(|path| path.display().to_string())
+        .filter(|path| !resolves.contains(path))
+        .collect();
+    Ok((unresolved, strayed))
+}
+
+/// Whether git's marks of a conflict stand in a file.
+fn has_conflict_marks(bytes: &[u8]) -> bool {
+    let begins = |mark: &[u8]| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(mark));
+    begins(b"<<<<<<< ") && begins(b">>>>>>> ")
 }
 
 /// Makes the story's commit; `proven` is the tree on which its checks passed. `cancel` leaves it a moment to come to its
 /// end, since it is proven; a hook that hangs is ended then.
 pub(super) async fn land(
     parts: &Parts,
-    attempt: AttemptId,
+    (attempt, call): (AttemptId, CallNumber),
     message: Message,
     proven: Option<TreeId>,
     cancel: CancellationToken,
@@ -144,7 +207,7 @@ pub(super) async fn land(
     let stop = CancellationToken::new();
     let stopper = async {
         cancel.cancelled().await;
-        drop(tokio::time::timeout(LANDING_GRACE, parts.hurry.cancelled()).await);
+        drop(tokio::time::timeout(LANDING_GRACE, parts.shared.hurry.cancelled()).await);
         stop.cancel();
         std::future::pending().await
     };
@@ -154,19 +217,25 @@ pub(super) async fn land(
     };
     let fact = match landed {
         Ok((commit, notes)) => Fact::Landed { attempt, commit, notes },
+        Err(Refusal::Blocked { why }) => Fact::LandingBlocked { attempt, why },
+        Err(Refusal::Trespassed { why }) => Fact::Trespassed { attempt, why },
         Err(Refusal::Refused { by, output }) => {
-            let output = parts.redact_text(&output);
-            Fact::LandingRefused { attempt, by, output }
+            let output = parts.shared.redact_text(&output);
+            Fact::LandingRefused { attempt, call, by, output }
         }
         Err(Refusal::Failed { why }) => Fact::LandingFailed { attempt, why },
     };
-    parts.say(fact);
+    parts.shared.say(fact);
 }
 
 /// Why there is no commit.
 enum Refusal {
     /// The repository refused it; the agent may mend that.
     Refused { by: String, output: String },
+    /// The user's checkout holds changes that it would overwrite.
+    Blocked { why: String },
+    /// Somebody else moved the branch.
+    Trespassed { why: String },
     /// The environment is wrong.
     Failed { why: String },
 }
@@ -196,13 +265,17 @@ async fn try_to_land(
     proven: Option<TreeId>,
     stop: CancellationToken,
 ) -> Result<(CommitId, Vec<String>), Refusal> {
-    let found = parts.repository.find_checkpoint(&parts.folder.checkpoint_name(attempt)).await;
+    let found = parts.repository.find_checkpoint(&parts.shared.folder.checkpoint_name(attempt)).await;
     let found = found.map_err(Refusal::failed)?;
-    let head = parts.repository.head().map_err(Refusal::failed)?;
+    let shared = &parts.shared;
+    if let Some(Fact::Trespassed { why, .. }) = trespass(parts, attempt).await {
+        return Err(Refusal::Trespassed { why });
+    }
+    let tip = shared.home.standing(&shared.target.branch).map_err(Refusal::failed)?.tip;
     // Where the branch stands as it stood at the checkpoint, nothing has landed since.
-    if found.as_ref().is_none_or(|checkpoint| checkpoint.head != head) {
+    if found.as_ref().is_none_or(|checkpoint| checkpoint.head != tip) {
         let known_as = StoryId(trailer_id(&attempt.story));
-        let landed = parts.repository.find_landed(Some(&parts.base), &message.run, &known_as).await;
+        let landed = shared.home.find_landed(&shared.target.branch, &shared.base, &message.run, &known_as).await;
         if let Some(commit) = landed.map_err(Refusal::failed)? {
             settle_spec(parts, attempt).map_err(Refusal::failed)?;
             return Ok((commit, Vec::new()));
@@ -212,15 +285,19 @@ async fn try_to_land(
         return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")));
     };
     let Reconciled { bytes, notes, .. } = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
+    let kept_under = git::attempt_ref(&shared.folder.id, attempt);
     let landing = Landing {
         message: message.text,
-        kept_under: git::attempt_ref(&parts.folder.id, attempt),
+        kept_under: kept_under.clone(),
         write_back: parts.spec_in_tree().map(|spec| (spec, bytes)).into_iter().collect(),
         hold_back: HoldBack::default(),
         allow_empty: true,
         stop,
     };
     let landed = parts.repository.land(&checkpoint, &landing).await?;
+    if parts.place == Place::Worktrees {
+        publish(parts, &checkpoint, &landed, &kept_under).await?;
+    }
     settle_spec(parts, attempt).map_err(Refusal::failed)?;
     if let Some(proven) = proven
         && landed.changed_by_hooks.is_empty()
@@ -229,15 +306,42 @@ async fn try_to_land(
     {
         carry_over_results(parts, &proven).await;
     }
-    forget(&parts.repository, &parts.folder, attempt, &checkpoint).await;
+    forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;
     Ok((landed.commit.clone(), notes.into_iter().chain(landing_notes(landed)).collect()))
+}
+
+/// Moves the branch, and the user's checkout with it, to the commit that was made in the lane.
+async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: &str) -> Result<(), Refusal> {
+    let shared = &parts.shared;
+    let Some(base) = &checkpoint.head else { return Err(Refusal::failed("the branch has no commit")) };
+    let turn = shared.git_turn.lock().await;
+    let brought = shared.home.bring_submodules(&parts.repository, base, &landed.commit).await;
+    let advanced = match brought {
+        Ok(()) => shared.target.advance(&shared.home, base, &landed.commit).await,
+        Err(error) => Err(error),
+    };
+    drop(turn);
+    match advanced {
+        Ok(()) => {}
+        Err(error @ (AdvanceError::Blocked { .. } | AdvanceError::NoSubmodule { .. })) => return Err(Refusal::Blocked { why: error.to_string() }),
+        Err(error @ AdvanceError::Moved { .. }) => {
+            let moved = shared.target.trespass(&shared.home).await.ok().flatten();
+            return Err(Refusal::Trespassed { why: moved.unwrap_or_else(|| error.to_string()) });
+        }
+        Err(error) => return Err(Refusal::failed(error)),
+    }
+    if landed.kept.is_none() {
+        // What was kept before a merge is in the commit now.
+        drop(parts.repository.let_go(kept).await);
+    }
+    Ok(())
 }
 
 /// The landed tree differs from the proven one only by the marks that the tool itself has set in the spec, so what gates
 /// said of the one holds for the other, and the next story's base is known.
 async fn carry_over_results(parts: &Parts, proven: &TreeId) {
     if let Ok(landed) = parts.repository.tree_id().await {
-        let mut cache = parts.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache that cannot be written only costs time.
         drop(cache.carry_over(proven, &landed));
     }
@@ -263,26 +367,31 @@ pub(super) async fn settle(parts: &Parts, attempt: AttemptId) {
         Ok(()) => Fact::Settled { attempt },
         Err(why) => Fact::RevertFailed { attempt, why },
     };
-    parts.say(fact);
+    parts.shared.say(fact);
 }
 
 async fn try_to_settle(parts: &Parts, attempt: &AttemptId) -> Result<(), String> {
-    if parts.folder.spec_before(attempt).exists() {
+    if parts.shared.folder.spec_before(attempt).exists() {
         settle_spec(parts, attempt).map_err(|e| e.to_string())?;
     }
     if let Ok(checkpoint) = load(parts, attempt).await {
-        forget(&parts.repository, &parts.folder, attempt, &checkpoint).await;
+        forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;
     }
     Ok(())
 }
 
 pub(super) async fn revert(parts: &Parts, attempt: AttemptId, reason: &str) {
-    let reason = parts.redact_text(reason);
-    let fact = match put_back(&parts.repository, &parts.folder, &parts.work, &attempt, &reason).await {
+    let reason = parts.shared.redact_text(reason);
+    let fact = match put_back(&parts.repository, &parts.shared.folder, own_spec(parts), &attempt, &reason).await {
         Ok((kept, notes)) => Fact::Reverted { attempt, kept, notes },
         Err(why) => Fact::RevertFailed { attempt, why },
     };
-    parts.say(fact);
+    parts.shared.say(fact);
+}
+
+/// The work, if its spec is the lane's to put back.
+fn own_spec(parts: &Parts) -> Option<&WorkRef> {
+    (parts.spec == SpecFile::Own).then_some(&parts.work)
 }
 
 /// Keeps the attempt's work under a ref, tells which, and puts the tree and the spec back to its checkpoint; without one
@@ -290,7 +399,7 @@ pub(super) async fn revert(parts: &Parts, attempt: AttemptId, reason: &str) {
 pub(crate) async fn put_back(
     repository: &Repository,
     folder: &RunFolder,
-    work: &WorkRef,
+    work: Option<&WorkRef>,
     attempt: &AttemptId,
     reason: &str,
 ) -> Result<(Option<String>, Vec<String>), String> {
@@ -302,7 +411,9 @@ pub(crate) async fn put_back(
     let reference = git::attempt_ref(&folder.id, attempt);
     let kept = keep(repository, &checkpoint, &reference, &message).await?;
     let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
-    put_spec_back(folder, work, attempt).map_err(|e| e.to_string())?;
+    if let Some(work) = work {
+        put_spec_back(folder, work, attempt).map_err(|e| e.to_string())?;
+    }
     forget(repository, folder, attempt, &checkpoint).await;
     Ok((kept, revert_notes(&report)))
 }

@@ -105,7 +105,7 @@ impl Message {
                 Some(Story { id, title, state, reason: record.reason.clone() })
             })
             .collect();
-        let under_way = run.attempt().map(|attempt| attempt.id.story.to_string());
+        let under_way = run.attempts().next().map(|attempt| attempt.id.story.to_string());
         Self {
             event,
             time: rfc3339(at),

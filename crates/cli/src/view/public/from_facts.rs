@@ -32,7 +32,7 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
                 time,
                 story,
                 attempt: number,
-                check: run.label(*check),
+                check: run.label(attempt, *check),
                 baseline: *stage == CheckStage::Baseline,
                 result: word,
                 reason,
@@ -64,6 +64,10 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
         }
         Fact::Reverted { kept, .. } => reverted(time, attempt, kept.clone(), run),
         Fact::CheckpointFailed { why, .. }
+        | Fact::LaneFailed { why, .. }
+        | Fact::MergeFailed { why, .. }
+        | Fact::LandingBlocked { why, .. }
+        | Fact::Trespassed { why, .. }
         | Fact::RepositoryBroken { why, .. }
         | Fact::LandingFailed { why, .. }
         | Fact::RevertFailed { why, .. } => error(why, story, time),

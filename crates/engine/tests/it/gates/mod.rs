@@ -21,7 +21,8 @@ const REDACT: Redact<'static> = &|bytes| {
 };
 
 fn runner<'a>(spawner: &'a Spawner, project: &'a Path) -> Runner<'a> {
-    Runner { spawner, project, timeout: Duration::from_secs(20), cancel: CancellationToken::new(), redact: REDACT }
+    let (timeout, cancel) = (Duration::from_secs(20), CancellationToken::new());
+    Runner { spawner, project, timeout, cancel, environment: &[], redact: REDACT }
 }
 
 fn spawner() -> Spawner {

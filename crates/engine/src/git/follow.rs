@@ -1,0 +1,171 @@
+//! The branch on which stories land, and the user's checkout: looked at, and moved on together.
+use std::path::PathBuf;
+
+use ralphloop_core::ids::CommitId;
+
+use super::head::{HeadError, read_head, resolve};
+use super::{GitError, Repository, path};
+
+/// Where the branch and the user's checkout stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// The full name of the branch that is checked out; `None` if HEAD is detached.
+    pub checked_out: Option<String>,
+    /// The commit of HEAD.
+    pub head: Option<CommitId>,
+    /// The commit of the branch on which stories land.
+    pub tip: Option<CommitId>,
+}
+
+/// The branch was not moved.
+#[derive(Debug, thiserror::Error)]
+pub enum AdvanceError {
+    /// The checkout holds changes that the move would overwrite.
+    #[error("{}", list(.paths))]
+    Blocked {
+        /// The files.
+        paths: Vec<PathBuf>,
+    },
+    /// A submodule's commit was made in a worktree and has no place in the checkout.
+    #[error(
+        "the submodule {} was changed to commit {commit}, which the checkout cannot take: `git submodule update --init` there",
+        .submodule.display()
+    )]
+    NoSubmodule {
+        /// Where it is.
+        submodule: PathBuf,
+        /// The commit.
+        commit: String,
+    },
+    /// The branch stands elsewhere than it did.
+    #[error("{branch} was moved by somebody else")]
+    Moved {
+        /// The full name of the branch.
+        branch: String,
+    },
+    /// HEAD could not be read.
+    #[error(transparent)]
+    Head(#[from] HeadError),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl Repository {
+    /// Where `branch` (its full name) and this checkout stand. Starts no program.
+    pub fn standing(&self, branch: &str) -> Result<Standing, HeadError> {
+        let head = read_head(self.places())?;
+        let id = |oid: super::oid::Oid| CommitId(oid.to_string());
+        Ok(Standing {
+            checked_out: head.branch,
+            head: head.commit.map(id),
+            tip: resolve(self.places(), branch).map(id),
+        })
+    }
+
+    /// Makes the branch `name` (its full name) at `commit`, if it is not there.
+    pub async fn ensure_branch(&self, name: &str, commit: &CommitId) -> Result<(), GitError> {
+        if resolve(self.places(), name).is_none() {
+            self.write().args(["update-ref", name, commit.as_str(), ""]).run().await?;
+        }
+        Ok(())
+    }
+
+    /// The working tree other than this one that has `branch` checked out.
+    pub async fn checked_out_elsewhere(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
+        let listed = self.read().args(["worktree", "list", "--porcelain", "-z"]).run().await?;
+        let mut top = PathBuf::new();
+        for item in listed.items() {
+            if let Some(at) = item.strip_prefix(b"worktree ") {
+                top = path(at);
+            } else if item.strip_prefix(b"branch ") == Some(branch.as_bytes())
+                && std::fs::canonicalize(&top).unwrap_or_else(|_| top.clone()) != self.places().top
+            {
+                return Ok(Some(top));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Submodules whose commit differs between two commits, with the newer one's.
+    async fn moved_submodules(&self, old: &CommitId, new: &CommitId) -> Result<Vec<(PathBuf, String)>, GitError> {
+        let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()];
+        let answer = self.read().args(args).run().await?;
+        let mut items = answer.items();
+        let mut moved = Vec::new();
+        while let (Some(change), Some(at)) = (items.next(), items.next()) {
+            // `:<old mode> <new mode> <old object> <new object> <what>`
+            let change = String::from_utf8_lossy(change).into_owned();
+            if let [_, "160000", _, commit, _] = change.split(' ').collect::<Vec<_>>()[..] {
+                moved.push((path(at), commit.to_owned()));
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Brings the commits of submodules that `new` needs, and that were made in another working tree, into this one's
+    /// submodules, where they stay reachable. Errors name the submodule that has no place here.
+    pub async fn bring_submodules(&self, from: &Self, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
+        for (submodule, commit) in from.moved_submodules(old, new).await? {
+            let (here, there) = (self.places().top.join(&submodule), from.places().top.join(&submodule));
+            if !here.join(".git").exists() {
+                return Err(AdvanceError::NoSubmodule { submodule, commit });
+            }
+            let kept = format!("{commit}:refs/ralphloop/kept/{commit}");
+            let fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
+            self.git().write(&here).args(fetch).arg(&there).arg(kept).run().await?;
+        }
+        Ok(())
+    }
+
+    /// Checks the new commits of submodules out, where the user has changed nothing in them.
+    async fn follow_submodules(&self, old: &CommitId, new: &CommitId) -> Result<(), GitError> {
+        for (submodule, commit) in self.moved_submodules(old, new).await? {
+            let here = self.places().top.join(&submodule);
+            let before = format!("{old}:{}", submodule.display());
+            let before = self.read().args(["rev-parse", "--verify", "--quiet", &before]).answer().await?;
+            let now = self.git().read(&here).args(["rev-parse", "--verify", "--quiet", "HEAD"]).answer().await?;
+            if before.success() && before.stdout == now.stdout {
+                // Git refuses if that would overwrite something, and then the user sees both.
+                let checkout = ["checkout", "--quiet", "--detach", "--no-guess", &commit];
+                self.git().write(&here).args(checkout).answer().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves `branch` from `old` on to `new`, which descends from it; where it is checked out here, the checkout goes along,
+    /// and what the user has changed in it stays. No hook runs: those of the commit have.
+    pub async fn advance(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
+        let standing = self.standing(branch)?;
+        if standing.tip.as_ref() == Some(new) {
+            return Ok(());
+        }
+        if standing.tip.as_ref() != Some(old) {
+            return Err(AdvanceError::Moved { branch: branch.to_owned() });
+        }
+        if standing.checked_out.as_deref() != Some(branch) {
+            let args = ["update-ref", "-m", "ralphloop: landed", branch, new.as_str(), old.as_str()];
+            self.write().args(args).run().await?;
+            return Ok(());
+        }
+        let merge = ["merge", "--ff-only", "--quiet", "--no-stat", "--no-progress", "--no-overwrite-ignore"];
+        let answer = self.write().option("merge.autoStash=false").args(merge).arg(new.as_str()).answer().await?;
+        if answer.success() {
+            self.follow_submodules(old, new).await?;
+            return Ok(());
+        }
+        if self.standing(branch)?.tip.as_ref() != Some(old) {
+            return Err(AdvanceError::Moved { branch: branch.to_owned() });
+        }
+        let message = answer.message();
+        // Git lists the files that are in the way one a line, behind a tab.
+        let paths: Vec<PathBuf> =
+            message.lines().filter_map(|line| line.strip_prefix('\t')).map(|line| path(line.as_bytes())).collect();
+        if paths.is_empty() { Err(answer.into_error().into()) } else { Err(AdvanceError::Blocked { paths }) }
+    }
+}

@@ -1,0 +1,225 @@
+//! Bringing an attempt's work, which is proven on the commit it began from, onto a newer one. The work is merged as a
+//! tree, with the user's merge drivers; then the working tree is moved to the newer commit, checkpointed there, and given
+//! the merged tree. From then on the attempt is one that began on the newer commit.
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ralphloop_core::ids::CommitId;
+
+use super::checkpoint::{Checkpoint, CheckpointError};
+use super::inspect::differences;
+use super::keep::KeepError;
+use super::record::{Class, Node, Record, RelPath, is_within};
+use super::revert::RevertError;
+use super::scan::{Scan, ScanError};
+use super::{GitError, Repository, bytes_of, path};
+
+/// The work could not be brought onto the newer commit. It is kept.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// The repository is gone or another one.
+    #[error("{why}; nothing was touched")]
+    Broken {
+        /// What is missing.
+        why: String,
+    },
+    /// The checkpoint or the tree could not be read.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// What the attempt committed by itself could not be kept.
+    #[error(transparent)]
+    Keep(#[from] KeepError),
+    /// Git's state could not be put back.
+    #[error(transparent)]
+    Restore(#[from] RevertError),
+    /// Git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl From<ScanError> for MergeError {
+    fn from(error: ScanError) -> Self {
+        Self::Checkpoint(error.into())
+    }
+}
+
+impl From<super::StoreError> for MergeError {
+    fn from(error: super::StoreError) -> Self {
+        Self::Checkpoint(error.into())
+    }
+}
+
+/// What is to be merged, and onto what.
+#[derive(Debug, Clone)]
+pub struct Merging<'a> {
+    /// The newer commit; the one of the checkpoint is an ancestor of it.
+    pub onto: &'a CommitId,
+    /// The ref under which the work is kept as it is before the merge.
+    pub kept_under: &'a str,
+    /// The message of that.
+    pub message: &'a str,
+    /// Files of the spec, relative to the top: they are the tool's, and are taken as the newer commit has them.
+    pub spec: &'a [PathBuf],
+}
+
+/// What came of a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MergeOutcome {
+    /// The working tree holds the merged tree.
+    Clean,
+    /// The working tree holds the merge with its conflicts marked.
+    Conflicts {
+        /// The files in conflict.
+        files: Vec<PathBuf>,
+        /// The tree as it was given, for [`Repository::changed_since`].
+        tree: String,
+    },
+}
+
+impl Repository {
+    /// Merges what differs from the checkpoint onto a newer commit. The checkpoint is replaced by one of the newer commit
+    /// under the same name.
+    pub async fn merge_onto(
+        &self,
+        checkpoint: &Checkpoint,
+        merging: Merging<'_>,
+    ) -> Result<MergeOutcome, MergeError> {
+        if let Some(why) = self.missing_frame() {
+            return Err(MergeError::Broken { why });
+        }
+        let record = self.record(&checkpoint.name)?;
+        let scan = self.scan(Some(Arc::clone(&record))).await?;
+        let scan = Arc::new(self.blocking(move |this| this.compare_contents(scan)).await?);
+        if record.head != scan.head {
+            self.keep_scan(&record, &scan, merging.kept_under, merging.message).await?;
+        }
+        self.restore_frame(checkpoint).await?;
+        self.take_spec_back(merging.spec).await?;
+        let work = self.commit_work(&record, &scan, &merging).await?;
+        let (merged, conflicts) = self.merge_trees(merging.onto, &work).await?;
+        // The index holds the work now, and the tree is the same.
+        self.write().args(["read-tree", "-m", "-u", &work, merging.onto.as_str()]).run().await?;
+        self.write().args(["update-ref", "--no-deref", "HEAD", merging.onto.as_str()]).run().await?;
+        self.checkpoint(&checkpoint.name).await?;
+        self.write().args(["read-tree", "-m", "-u", merging.onto.as_str(), &merged]).run().await?;
+        Ok(if conflicts.is_empty() {
+            MergeOutcome::Clean
+        } else {
+            MergeOutcome::Conflicts { files: conflicts, tree: merged }
+        })
+    }
+
+    /// Paths in which the working tree differs from a tree object, new ones that are not ignored among them. The index is
+    /// neither asked nor changed, since the agent may have written it.
+    pub async fn changed_since(&self, tree: &str) -> Result<Vec<PathBuf>, GitError> {
+        let index = self.places().git_dir.join("ralphloop-compare");
+        self.write().env("GIT_INDEX_FILE", &index).args(["read-tree", tree]).run().await?;
+        // Its answer says only that something differs.
+        self.write().env("GIT_INDEX_FILE", &index).args(["update-index", "-q", "--refresh"]).answer().await?;
+        let changed = self.read().env("GIT_INDEX_FILE", &index).args(["diff-files", "--name-only", "-z"]).run().await?;
+        let others = ["ls-files", "--others", "--exclude-standard", "-z"];
+        let new = self.read().env("GIT_INDEX_FILE", &index).args(others).run().await?;
+        drop(std::fs::remove_file(&index));
+        Ok(changed.items().chain(new.items()).map(path).collect())
+    }
+
+    /// The spec's files as the index has them; those that it does not have are left alone.
+    async fn take_spec_back(&self, spec: &[PathBuf]) -> Result<(), MergeError> {
+        let index = super::index::Index::read(&self.places().git_dir, self.shared.hash).map_err(ScanError::from)?;
+        let mut names: Vec<u8> = Vec::new();
+        for file in spec.iter().filter(|file| index.has(bytes_of(file))) {
+            names.extend_from_slice(bytes_of(file));
+            names.push(0);
+        }
+        if !names.is_empty() {
+            let checkout = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
+            self.write().args(checkout).stdin(names).run().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts everything that could land into the index and makes a commit of it, kept under a ref: the working tree is about
+    /// to be moved away from it. What was there before stays reachable.
+    async fn commit_work(
+        &self,
+        record: &Arc<Record>,
+        scan: &Arc<Scan>,
+        merging: &Merging<'_>,
+    ) -> Result<String, MergeError> {
+        let spec: Vec<&[u8]> = merging.spec.iter().map(|file| bytes_of(file)).collect();
+        let mut names: Vec<u8> = Vec::new();
+        for at in work_of(record, scan).into_iter().filter(|at| !spec.contains(&at.as_slice())) {
+            names.extend_from_slice(&at);
+            names.push(0);
+        }
+        if !names.is_empty() {
+            let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+            self.write().args(update).stdin(names).run().await?;
+        }
+        let answer = self.write().arg("write-tree").run().await?;
+        let tree = answer.line()?.to_owned();
+        let mut command = self.write().args(["commit-tree", &tree, "-m", merging.message]);
+        for name in ["AUTHOR", "COMMITTER"] {
+            command = command
+                .env(format!("GIT_{name}_NAME"), "ralphloop")
+                .env(format!("GIT_{name}_EMAIL"), "ralphloop@localhost");
+        }
+        let base = record.head.commit.map(|oid| oid.to_string());
+        let before = super::head::resolve(self.places(), merging.kept_under).map(|oid| oid.to_string());
+        for parent in base.into_iter().chain(before) {
+            command = command.arg("-p").arg(parent);
+        }
+        let answer = command.option("commit.gpgSign=false").run().await?;
+        let commit = answer.line()?.to_owned();
+        self.write().args(["update-ref", merging.kept_under, &commit]).run().await?;
+        Ok(commit)
+    }
+
+    /// The merge of two commits as a tree, and the files in conflict in it.
+    async fn merge_trees(&self, onto: &CommitId, work: &str) -> Result<(String, Vec<PathBuf>), MergeError> {
+        let args = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", onto.as_str(), work];
+        let answer = self.write().args(args).answer().await?;
+        if !matches!(answer.code, Some(0 | 1)) {
+            return Err(answer.into_error().into());
+        }
+        let mut items = answer.items();
+        let tree = items.next().and_then(|tree| std::str::from_utf8(tree).ok()).ok_or_else(|| answer.unexpected())?;
+        let mut conflicts: Vec<PathBuf> = items.filter(|item| !item.is_empty()).map(path).collect();
+        conflicts.dedup();
+        if answer.code == Some(1) && conflicts.is_empty() {
+            return Err(answer.unexpected().into());
+        }
+        Ok((tree.to_owned(), conflicts))
+    }
+
+    /// Lets go of what was kept before a merge, once it has landed; a ref that has moved since stays.
+    pub async fn let_go(&self, reference: &str) -> Result<(), GitError> {
+        let Some(commit) = super::head::resolve(self.places(), reference) else { return Ok(()) };
+        self.write().args(["update-ref", "-d", reference, &commit.to_string()]).answer().await?;
+        Ok(())
+    }
+}
+
+/// Every changed path that may be committed: not what is ignored, nor what was there before in no commit.
+fn work_of(record: &Record, scan: &Scan) -> Vec<RelPath> {
+    let in_submodule = |at: &[u8]| record.submodules.iter().any(|(submodule, _)| is_within(at, submodule));
+    let mut paths: Vec<RelPath> = differences(&record.work, &scan.work)
+        .iter()
+        .filter(|change| match (change.before, change.after) {
+            (Some(before), _) => before.class == Class::Tracked,
+            (None, Some(after)) => {
+                after.class != Class::Ignored
+                    && matches!(after.node, Node::File(_) | Node::Link(_))
+                    && !in_submodule(&after.path)
+            }
+            (None, None) => false,
+        })
+        .map(|change| change.path().to_vec())
+        .collect();
+    for (submodule, commit) in &scan.submodules {
+        if record.submodules.iter().any(|(path, before)| path == submodule && before != commit) {
+            paths.push(submodule.clone());
+        }
+    }
+    paths
+}

@@ -1,0 +1,68 @@
+//! Working trees of ours, beside the user's checkout: made, moved on, taken away.
+use std::path::Path;
+
+use ralphloop_core::ids::CommitId;
+
+use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits};
+
+/// The oldest git that merges without a working tree (`merge-tree --write-tree`).
+pub(super) const MERGES_SINCE: (u32, u32) = (2, 38);
+
+impl Repository {
+    /// One of our working trees. Its checkpoints answer for it alone, and for the configuration and hooks that all share.
+    pub async fn open_worktree(top: &Path, project: &Path, git: Git) -> Result<Self, OpenError> {
+        let start = if project.is_dir() { project } else { top };
+        Self::open_scoped(start, git, SnapshotLimits::default(), Scope::Worktree).await
+    }
+
+    /// Makes a working tree at `top` on `commit`, on no branch. What the working trees of a repository share is written by
+    /// one command at a time: that is the caller's to see to.
+    pub async fn add_worktree(&self, top: &Path, commit: &CommitId) -> Result<(), GitError> {
+        self.write().args(["worktree", "add", "--quiet", "--detach"]).arg(top).arg(commit.as_str()).run().await?;
+        Ok(())
+    }
+
+    /// Takes a working tree of ours away, with its checkpoints. Git refuses if it holds anything that no commit has, ignored
+    /// files apart, and then it stays.
+    pub async fn remove_worktree(&self, worktree: &Self) -> Result<(), GitError> {
+        let top = &worktree.places().top;
+        self.write().args(["worktree", "remove"]).arg(top).run().await?;
+        // What is left of its checkpoints is only in the way of disk space, and `clean` lists it.
+        drop(std::fs::remove_dir_all(worktree.store().root()));
+        Ok(())
+    }
+
+    /// Forgets working trees of ours whose folders are gone.
+    pub async fn forget_missing_worktrees(&self, below: &Path) -> Result<(), GitError> {
+        let listed = self.read().args(["worktree", "list", "--porcelain", "-z"]).run().await?;
+        for item in listed.items() {
+            let Some(top) = item.strip_prefix(b"worktree ").map(super::path) else { continue };
+            if top.starts_with(below) && !top.exists() {
+                self.write().args(["worktree", "remove", "--force"]).arg(&top).answer().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves this clean working tree, which is on no branch, to `commit`.
+    pub async fn move_on(&self, commit: &CommitId) -> Result<(), GitError> {
+        self.write().args(["checkout", "--quiet", "--detach", "--no-guess", commit.as_str()]).run().await?;
+        Ok(())
+    }
+
+    /// Whether this git can do what working trees beside each other need.
+    pub async fn merges_without_a_tree(&self) -> Result<bool, GitError> {
+        Ok(self.version().await? >= MERGES_SINCE)
+    }
+
+    async fn version(&self) -> Result<(u32, u32), GitError> {
+        let answer = self.read().arg("version").run().await?;
+        let line = answer.line()?;
+        let mut numbers = line
+            .strip_prefix("git version ")
+            .unwrap_or(line)
+            .split('.')
+            .map(|part| part.parse::<u32>().unwrap_or(0));
+        Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)))
+    }
+}
