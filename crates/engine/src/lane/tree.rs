@@ -194,7 +194,14 @@ async fn resolution(
 /// Whether git's marks of a conflict stand in a file.
 fn has_conflict_marks(bytes: &[u8]) -> bool {
     let begins = |mark: &[u8]| bytes.split(|byte| *byte == b'\n').any(|line| line.starts_with(mark));
-    begins(b"    (attempt, call): (AttemptId, CallNumber),
+    begins(b"<<<<<<< ") && begins(b">>>>>>> ")
+}
+
+/// Makes the story's commit; `proven` is the tree on which its checks passed. `cancel` leaves it a moment to come to its
+/// end, since it is proven; a hook that hangs is ended then.
+pub(super) async fn land(
+    parts: &Parts,
+    (attempt, call): (AttemptId, CallNumber),
     message: Message,
     proven: Option<TreeId>,
     cancel: CancellationToken,
