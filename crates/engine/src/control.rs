@@ -179,10 +179,11 @@ async fn answer(stream: UnixStream, hands: Hands) {
     let mut reader = BufReader::new(read.take(MAX_REQUEST));
     let read = tokio::time::timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await;
     let reply = match read.map(|r| r.map(|_| serde_json::from_slice::<Request>(&line))) {
-        Ok(Ok(Ok(request))) => match hands.pass_on(request) {
-            true => Reply { ok: true, message: "noted".to_owned() },
-            false => Reply { ok: false, message: "the run is ending".to_owned() },
-        },
+        Ok(Ok(Ok(request))) => {
+            let ok = hands.pass_on(request);
+            let message = if ok { "noted" } else { "the run is ending" };
+            Reply { ok, message: message.to_owned() }
+        }
         Ok(Ok(Err(e))) => Reply { ok: false, message: format!("not a request: {e}") },
         Ok(Err(_)) | Err(_) => return,
     };

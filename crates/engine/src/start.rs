@@ -431,7 +431,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let cache = Mutex::new(Cache::open(state.path().join("cache").join("gates.json"), place));
     let after = After { repository: repository.clone(), folder: begun.folder.clone(), switched };
     let notifier = notifier(&settings, &spawner, &work, &notices);
-    let place = settings.place;
+    // What lies in lanes keeps a run where it is.
+    let place = begun.run.policy().place;
     let shared = Shared {
         target: Target::of(&repository, begun.run.branch()).map_err(git::BranchError::from)?,
         home: repository,

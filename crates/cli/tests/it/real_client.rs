@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::world::{COMPLETE, installed, landed_once, prd_text, scene, story};
 
 /// How long a client may take to send its first request on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A repository with one story, the real client on the path with a home of its own, and the model it talks to.
 fn world(client: &str, script: ModelScript) -> (Scene, ModelApi) {
@@ -173,7 +173,7 @@ fn is_stopped(client: &str) {
 
 /// A limit that ends in two hours: no attempt is charged, and the run says when it can go on.
 fn hits_a_limit(client: &str) {
-    let limited = honest().fault(1, 99, FaultKind::UsageLimit { resets_in: Duration::from_secs(7200) });
+    let limited = honest().fault(1, 99, FaultKind::UsageLimit { resets_in: Duration::from_hours(2) });
     let (scene, _api) = world(client, ModelScript::new().story(limited));
     run(&scene, client, &["--limit-wait", "60", "--max-retries", "0"]).exits(5).says("limit");
     let status = scene.status();

@@ -87,7 +87,7 @@ fn what_is_green_alone_and_red_together_is_found_before_it_lands() {
 }
 
 /// Both change the same line; the second to land finds the conflict.
-fn conflict(resolution: Call) -> Scene {
+fn conflict(resolution: &Call) -> Scene {
     of_two(|scene| {
         let change = |own, other, word| {
             meeting(scene, own, other)
@@ -103,7 +103,7 @@ fn conflict(resolution: Call) -> Scene {
 #[test]
 fn the_agent_is_asked_to_resolve_a_conflict_and_both_land() {
     let resolve = "sed -i '/^<<<<<<<\\|^=======\\|^>>>>>>>/d' shared.txt";
-    let scene = conflict(call().shell(resolve).end("CONFLICTS_RESOLVED"));
+    let scene = conflict(&call().shell(resolve).end("CONFLICTS_RESOLVED"));
     run(&scene, SIDE_BY_SIDE).exits(0).says("Conflicts with what has landed meanwhile, in shared.txt");
     let text = scene.read("shared.txt");
     assert!(text.contains("alpha") && text.contains("beta") && !text.contains("<<<"), "{text}");
@@ -117,7 +117,7 @@ fn the_agent_is_asked_to_resolve_a_conflict_and_both_land() {
 #[test]
 fn a_conflict_that_stays_marked_is_tried_from_the_new_base_and_then_named_with_its_work() {
     // Whatever it is asked, it changes the line again and leaves the marks.
-    let scene = conflict(call().shell("sed -i 's/one/one more/' shared.txt").complete());
+    let scene = conflict(&call().shell("sed -i 's/one/one more/' shared.txt").complete());
     run(&scene, SIDE_BY_SIDE).exits(0);
     // The second try began from what had landed and had nothing to merge.
     called(&scene, 4);
@@ -128,7 +128,7 @@ fn a_conflict_that_stays_marked_is_tried_from_the_new_base_and_then_named_with_i
 #[test]
 fn a_resolver_that_changes_other_files_is_not_believed() {
     let resolve = "sed -i '/^<<<<<<<\\|^=======\\|^>>>>>>>/d' shared.txt; echo x >elsewhere.txt";
-    let scene = conflict(call().shell(resolve).end("CONFLICTS_RESOLVED"));
+    let scene = conflict(&call().shell(resolve).end("CONFLICTS_RESOLVED"));
     run(&scene, SIDE_BY_SIDE).says("elsewhere.txt changed too");
     the_checkout_is_alone(&scene);
 }

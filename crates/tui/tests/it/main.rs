@@ -104,7 +104,8 @@ impl Scene {
 
     fn keys(&mut self, keys: &[&str]) {
         for key in keys {
-            self.tell(Msg::Key(key.parse::<Press>().unwrap()));
+            let press: Press = key.parse().unwrap_or_else(|_| panic!("no key: {key}"));
+            self.tell(Msg::Key(press));
         }
     }
 
