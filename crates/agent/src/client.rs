@@ -1,28 +1,68 @@
-//! The known agents, and how each is started.
+//! An agent as it was chosen, and how it is started.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use crate::clients::{KNOWN, KnownClient, Reports, SignIn, Source};
 
 /// How an agent's output reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// The `stream-json` lines of Claude Code.
+    /// The `stream-json` lines of Claude Code, and of Qwen Code, Amp and Cursor, which write the same.
     Claude,
+    /// The lines of `codex exec --json`.
+    Codex,
+    /// The lines of `opencode run --format json`.
+    OpenCode,
+    /// The `stream-json` lines of Gemini CLI.
+    Gemini,
+    /// The lines of `copilot --output-format json`.
+    Copilot,
+    /// The lines of `pi --mode json`.
+    Pi,
     /// Plain text.
     Text,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::Claude, Self::Text];
+    pub const ALL: [Self; 7] =
+        [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini, Self::Copilot, Self::Pi, Self::Text];
 
     /// As written on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::OpenCode => "opencode",
+            Self::Gemini => "gemini",
+            Self::Copilot => "copilot",
+            Self::Pi => "pi",
             Self::Text => "text",
         }
+    }
+}
+
+impl Format {
+    /// How a stream reads that begins so, told by its first events.
+    pub fn of_stream(beginning: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(beginning);
+        let events = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        for event in events.filter(serde_json::Value::is_object) {
+            let kind = event["type"].as_str().unwrap_or_default();
+            let has = |key: &str| event.get(key).is_some();
+            match kind {
+                "thread.started" | "turn.started" | "item.started" | "item.completed" => return Self::Codex,
+                "init" | "message" if has("session_id") || has("role") => return Self::Gemini,
+                "session" | "agent_start" | "message_end" => return Self::Pi,
+                _ if has("sessionID") => return Self::OpenCode,
+                _ if kind.starts_with("session.") || kind.starts_with("user.message") => return Self::Copilot,
+                "system" | "assistant" | "user" | "result" => return Self::Claude,
+                _ => {}
+            }
+        }
+        if text.trim_start().starts_with('{') { Self::Claude } else { Self::Text }
     }
 }
 
@@ -38,59 +78,20 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// An agent that is started by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KnownClient {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// The program, to be found on the path.
-    pub program: &'static str,
-    /// How its output reads.
-    pub format: Format,
-    /// How to get it.
-    pub install: &'static str,
-    /// What a user should know before it is let loose.
-    pub caution: &'static str,
-    arguments: &'static [&'static str],
-    model_flag: &'static str,
-    /// Arguments that nobody else may give: the reading of the output, a fresh session and the model hang on them.
-    reserved: &'static [&'static str],
-}
-
-/// All agents that can be started by name.
-pub const KNOWN: &[KnownClient] = &[KnownClient {
-    name: "claude",
-    program: "claude",
-    format: Format::Claude,
-    install: "npm install -g @anthropic-ai/claude-code",
-    caution: "claude runs without permission questions (--dangerously-skip-permissions), since nobody is there to answer \
-              them: it can do here whatever you can",
-    arguments: &["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
-    model_flag: "--model",
-    reserved: &[
-        "-p",
-        "--print",
-        "--output-format",
-        "--input-format",
-        "--verbose",
-        "-c",
-        "--continue",
-        "-r",
-        "--resume",
-        "--model",
-    ],
-}];
-
 /// A choice of agent that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AgentError {
     /// No agent of that name.
     #[error(
-        "unknown agent {name:?}; known: {known}; any other program can be used with --agent-command and --agent-format"
+        "unknown agent {name:?}{}; known: {known}; any other program can be used with --agent-command and --agent-format, \
+         or named in an [agents] table of ralphloop.toml",
+        .meant.as_ref().map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
     )]
     UnknownAgent {
         /// What was asked for.
         name: String,
+        /// A known name that is close to it.
+        meant: Option<String>,
         /// The names that are known.
         known: String,
     },
@@ -113,6 +114,12 @@ pub enum AgentError {
         /// What is wrong.
         why: String,
     },
+    /// The user's own agent has no flag for a model.
+    #[error("the agent {name:?} takes no model; give its table a model_flag, or name it without one")]
+    TakesNoModel {
+        /// The agent.
+        name: String,
+    },
     /// An extra argument that ralphloop gives itself, or that would break its reading.
     #[error("the argument {argument:?} is not yours to give to {agent}: ralphloop decides on {flag} itself{}", model_hint(.flag))]
     ReservedArgument {
@@ -126,11 +133,26 @@ pub enum AgentError {
 }
 
 fn model_hint(flag: &str) -> &'static str {
-    if flag == "--model" { "; name the model as NAME:MODEL in `agent`" } else { "" }
+    if matches!(flag, "--model" | "-m") { "; name the model as NAME:MODEL in `agent`" } else { "" }
+}
+
+/// An agent of the user's own, as a table `[agents.NAME]` describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnClient {
+    /// What it is called.
+    pub name: String,
+    /// The command line, split into words as a shell would.
+    pub command: String,
+    /// How its output reads.
+    pub format: Format,
+    /// The flag that is followed by a model; none if no model can be chosen.
+    pub model_flag: Option<String>,
+    /// How it gets the prompt.
+    pub prompt: PromptDelivery,
 }
 
 /// An agent as the user chose it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
     /// How it is called in messages and commits: the known name, or the program.
     pub name: String,
@@ -140,8 +162,10 @@ pub struct Agent {
     pub format: Format,
     program: String,
     arguments: Vec<String>,
-    /// Started by its name, with the arguments of its client; otherwise by a command, with none but its own.
-    known: bool,
+    prompt: PromptDelivery,
+    /// Its client, if it was chosen by the name of one; otherwise it is started by a command, with no arguments but its
+    /// own.
+    client: Option<&'static KnownClient>,
 }
 
 /// How a process is to be started.
@@ -149,19 +173,27 @@ pub struct Agent {
 pub struct Invocation {
     /// The program: a path, or a name to be found on the path.
     pub program: String,
-    /// Its arguments. The prompt is never among them: an argument is limited to 128 KiB and shows in process lists.
+    /// Its arguments, without the prompt.
     pub arguments: Vec<String>,
     /// How it gets the prompt.
     pub prompt: PromptDelivery,
     /// Variables that are taken out of its environment.
     pub env_remove: &'static [&'static str],
+    /// Variables that it gets, unless the user has set them.
+    pub env_default: &'static [(&'static str, &'static str)],
 }
 
+/// The longest prompt that fits into an argument, in bytes; the system allows no more.
+pub const LONGEST_ARGUMENT: usize = 128 * 1024 - 1;
+
 /// How an agent gets its prompt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PromptDelivery {
     /// On standard input, which is then closed.
     Stdin,
+    /// As its last argument, for a client that reads none from standard input. It is limited to [`LONGEST_ARGUMENT`]
+    /// and shows in the list of processes.
+    Argument,
 }
 
 /// The marks that an agent's session leaves in the environment of what it starts, by which another agent refuses to
@@ -181,15 +213,34 @@ pub const SESSION_VARIABLES: &[&str] = &[
 
 impl Agent {
     /// A known agent, as `NAME` or `NAME:MODEL`.
+    ///
+    /// # Errors
+    /// No client has that name ([`AgentError::UnknownAgent`]).
     pub fn named(choice: &str) -> Result<Self, AgentError> {
+        Self::chosen(choice, &[])
+    }
+
+    /// One of the user's `own` agents, or a known one, as `NAME` or `NAME:MODEL`. An own agent hides a known one of the
+    /// same name.
+    ///
+    /// # Errors
+    /// Nothing has that name, or what has it cannot be started so.
+    pub fn chosen(choice: &str, own: &[OwnClient]) -> Result<Self, AgentError> {
         let (name, model) = match choice.split_once(':') {
             Some((name, model)) => (name.trim(), Some(model.trim()).filter(|model| !model.is_empty())),
             None => (choice.trim(), None),
         };
-        let client = KNOWN.iter().find(|client| client.name == name).ok_or_else(|| AgentError::UnknownAgent {
-            name: name.to_owned(),
-            known: KNOWN.iter().map(|client| client.name).collect::<Vec<_>>().join(", "),
-        })?;
+        if let Some(client) = own.iter().find(|client| client.name == name) {
+            return Self::own(client, model);
+        }
+        let Some(client) = KNOWN.iter().find(|client| client.name == name) else {
+            let names = || own.iter().map(|client| client.name.as_str()).chain(KNOWN.iter().map(|client| client.name));
+            return Err(AgentError::UnknownAgent {
+                name: name.to_owned(),
+                meant: closest(name, names()).map(str::to_owned),
+                known: names().collect::<Vec<_>>().join(", "),
+            });
+        };
         let mut arguments: Vec<String> = client.arguments.iter().map(|argument| (*argument).to_owned()).collect();
         if let Some(model) = model {
             arguments.extend([client.model_flag.to_owned(), model.to_owned()]);
@@ -200,8 +251,24 @@ impl Agent {
             format: client.format,
             program: client.program.to_owned(),
             arguments,
-            known: true,
+            prompt: client.prompt,
+            client: Some(client),
         })
+    }
+
+    fn own(client: &OwnClient, model: Option<&str>) -> Result<Self, AgentError> {
+        let mut agent = Self::command(&client.command, client.format)?;
+        agent.name.clone_from(&client.name);
+        agent.prompt = client.prompt;
+        match (model, &client.model_flag) {
+            (None, _) => {}
+            (Some(model), Some(flag)) => {
+                agent.arguments.extend([flag.clone(), model.to_owned()]);
+                agent.model = Some(model.to_owned());
+            }
+            (Some(_), None) => return Err(AgentError::TakesNoModel { name: client.name.clone() }),
+        }
+        Ok(agent)
     }
 
     /// The same agent with further arguments after its own. A program that is no known client has none but those of its
@@ -210,10 +277,10 @@ impl Agent {
     /// # Errors
     /// An argument is one that the client's own arguments settle ([`AgentError::ReservedArgument`]).
     pub fn with_arguments(mut self, extra: &[String]) -> Result<Self, AgentError> {
-        let Some(client) = KNOWN.iter().find(|client| self.known && client.name == self.name) else { return Ok(self) };
+        let Some(client) = self.client else { return Ok(self) };
         for argument in extra {
             let flag = argument.split_once('=').map_or(argument.as_str(), |(flag, _)| flag);
-            if client.reserved.contains(&flag) {
+            if client.reserved.contains(&flag) || flag == client.model_flag {
                 return Err(AgentError::ReservedArgument {
                     agent: self.name,
                     argument: argument.clone(),
@@ -227,29 +294,58 @@ impl Agent {
 
     /// Any program, with exactly the arguments that `command` names: it is split like a shell splits words, and
     /// nothing is added, so that a wrapper decides itself what it passes on. It gets the prompt on standard input.
+    ///
+    /// # Errors
+    /// The command has no word, or its quotes do not match.
     pub fn command(command: &str, format: Format) -> Result<Self, AgentError> {
         let mut words = shell_words::split(command)
             .map_err(|error| AgentError::BadCommand { command: command.to_owned(), why: error.to_string() })?
             .into_iter();
         let program = words.next().filter(|program| !program.trim().is_empty()).ok_or(AgentError::EmptyCommand)?;
         let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
-        Ok(Self { name, model: None, format, program, arguments: words.collect(), known: false })
+        Ok(Self {
+            name,
+            model: None,
+            format,
+            program,
+            arguments: words.collect(),
+            prompt: PromptDelivery::Stdin,
+            client: None,
+        })
+    }
+
+    /// Its client, if it was chosen by the name of a known one.
+    pub fn client(&self) -> Option<&'static KnownClient> {
+        self.client
     }
 
     /// What a user should know before it is let loose; nothing of a program that the user's own command starts.
     pub fn caution(&self) -> Option<&'static str> {
-        KNOWN.iter().find(|client| self.known && client.name == self.name).map(|client| client.caution)
+        self.client.map(|client| client.caution)
+    }
+
+    /// What signs it in, if it is a known client.
+    pub fn sign_in(&self) -> Option<&'static str> {
+        self.client.map(|client| client.sign_in.command)
     }
 
     /// How it is started.
     pub fn invocation(&self) -> Invocation {
+        let last = self.client.map_or(&[][..], |client| client.last_arguments).iter().map(|last| (*last).to_owned());
         Invocation {
             program: self.program.clone(),
-            arguments: self.arguments.clone(),
-            prompt: PromptDelivery::Stdin,
+            arguments: self.arguments.iter().cloned().chain(last).collect(),
+            prompt: self.prompt,
             env_remove: SESSION_VARIABLES,
+            env_default: self.client.map_or(&[], |client| client.environment),
         }
     }
+}
+
+/// The known name that `name` is most likely meant to be.
+fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.map(|candidate| (candidate, strsim::jaro_winkler(&name.to_lowercase(), candidate)));
+    scored.filter(|(_, score)| *score > 0.8).max_by(|a, b| a.1.total_cmp(&b.1)).map(|(candidate, _)| candidate)
 }
 
 #[cfg(test)]
@@ -279,8 +375,50 @@ mod tests {
     fn an_unknown_agent_is_an_error_that_lists_the_known_ones() {
         let error = Agent::named("nobody").unwrap_err().to_string();
         assert!(error.contains("nobody") && error.contains("claude") && error.contains("--agent-command"), "{error}");
-        let error = "codex".parse::<Format>().unwrap_err().to_string();
-        assert!(error.contains("claude, text"), "{error}");
+        let error = "morse".parse::<Format>().unwrap_err().to_string();
+        assert!(error.contains("claude, codex, opencode"), "{error}");
+    }
+
+    #[test]
+    fn a_name_that_is_mistyped_is_answered_with_the_one_that_was_meant() {
+        for (typed, meant) in [("cluade", "claude"), ("codx", "codex"), ("Gemini", "gemini"), ("opencoed", "opencode")]
+        {
+            let error = Agent::named(typed).unwrap_err().to_string();
+            assert!(error.contains(&format!("did you mean {meant}?")), "{error}");
+        }
+        assert!(!Agent::named("zzz").unwrap_err().to_string().contains("did you mean"));
+    }
+
+    #[test]
+    fn an_agent_of_the_users_own_hides_a_known_one_and_takes_a_model_only_by_its_flag() {
+        let own = OwnClient {
+            name: "codex".to_owned(),
+            command: "local --url http://127.0.0.1:1".to_owned(),
+            format: Format::Text,
+            model_flag: Some("--use".to_owned()),
+            prompt: PromptDelivery::Argument,
+        };
+        let agent = Agent::chosen("codex:small:7b", std::slice::from_ref(&own)).unwrap();
+        let invocation = agent.invocation();
+        assert_eq!((agent.name.as_str(), agent.format, agent.caution()), ("codex", Format::Text, None));
+        assert_eq!(invocation.program, "local");
+        assert_eq!(invocation.arguments, ["--url", "http://127.0.0.1:1", "--use", "small:7b"]);
+        assert_eq!(invocation.prompt, PromptDelivery::Argument);
+        let own = OwnClient { model_flag: None, ..own };
+        assert!(matches!(Agent::chosen("codex:x", &[own]), Err(AgentError::TakesNoModel { .. })));
+    }
+
+    #[test]
+    fn every_client_is_told_its_model_before_its_last_arguments_and_is_not_told_to_go_on_with_a_session() {
+        for client in KNOWN {
+            let arguments = Agent::named(&format!("{}:m-1", client.name)).unwrap().invocation().arguments;
+            let model = arguments.iter().position(|argument| argument == "m-1").unwrap();
+            assert_eq!(arguments[model - 1], client.model_flag, "{}", client.name);
+            assert_eq!(&arguments[model + 1..], client.last_arguments, "{}", client.name);
+            assert!(!arguments.iter().any(|argument| ["resume", "continue"].iter().any(|w| argument.contains(w))));
+            let refused = Agent::named(client.name).unwrap().with_arguments(&[client.model_flag.to_owned()]);
+            assert!(matches!(refused, Err(AgentError::ReservedArgument { .. })), "{}", client.name);
+        }
     }
 
     #[test]

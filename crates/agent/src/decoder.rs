@@ -10,7 +10,8 @@ pub use crate::classify::{Clock, ProcessEnd};
 use crate::client::Format;
 use crate::event::{AgentEvent, Stream};
 use crate::notes::Notes;
-use crate::{classify, claude, sanitize, text};
+use crate::trace::Events;
+use crate::{classify, claude, codex, copilot, gemini, opencode, pi, sanitize, text};
 
 /// How much of the final message goes into the report, in bytes.
 const LAST_WORDS: usize = 1000;
@@ -27,7 +28,7 @@ pub struct Decoder {
 
 #[derive(Debug)]
 enum OfFormat {
-    Claude(Box<claude::Decoder>),
+    Events(Box<Events>),
     Text(text::Decoder),
 }
 
@@ -44,16 +45,24 @@ pub struct Ending<'a> {
     pub clock: &'a Clock,
     /// How long the call took.
     pub took: Duration,
+    /// What signs the client in, if it is a known one.
+    pub sign_in: Option<&'a str>,
 }
 
 impl Decoder {
     /// For a call that was given `prompt`; its echo is never taken for the agent's own words. After `loop_after` equal
     /// tool calls with equal results in a row, and at each multiple, [`AgentEvent::Repeating`] comes; 0 turns that off.
     pub fn new(format: Format, prompt: &str, loop_after: u32) -> Self {
-        let format = match format {
-            Format::Claude => OfFormat::Claude(Box::new(claude::Decoder::new(loop_after))),
-            Format::Text => OfFormat::Text(text::Decoder::new(prompt)),
+        let events = match format {
+            Format::Claude => Events::new(claude::Claude::default(), loop_after),
+            Format::Codex => Events::new(codex::Codex::default(), loop_after),
+            Format::OpenCode => Events::new(opencode::OpenCode::default(), loop_after),
+            Format::Gemini => Events::new(gemini::Gemini::default(), loop_after),
+            Format::Copilot => Events::new(copilot::Copilot::default(), loop_after),
+            Format::Pi => Events::new(pi::Pi::default(), loop_after),
+            Format::Text => return Self { notes: Notes::new(), format: OfFormat::Text(text::Decoder::new(prompt)) },
         };
+        let format = OfFormat::Events(Box::new(events));
         Self { notes: Notes::new(), format }
     }
 
@@ -61,7 +70,7 @@ impl Decoder {
     pub fn push(&mut self, stream: Stream, bytes: &[u8], out: &mut Vec<AgentEvent>) {
         match (stream, &mut self.format) {
             (Stream::Stderr, _) => self.notes.stderr(bytes, out),
-            (Stream::Stdout, OfFormat::Claude(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
+            (Stream::Stdout, OfFormat::Events(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
             (Stream::Stdout, OfFormat::Text(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
         }
     }
@@ -72,8 +81,8 @@ impl Decoder {
         let Self { mut notes, format } = self;
         notes.finish_stderr(out);
         let claim_of = |message: &str| signal::claim(message, ending.story, ending.grammar);
-        let (end, claim, message, usage, learnings) = match format {
-            OfFormat::Claude(decoder) => {
+        let (mut end, claim, message, usage, learnings) = match format {
+            OfFormat::Events(decoder) => {
                 let (seen, usage) = decoder.finish(&mut notes, out);
                 let end = classify::with_events(ending.process, &seen, &notes, ending.clock);
                 let message = seen.terminal.map(|terminal| terminal.text).unwrap_or_default();
@@ -86,6 +95,9 @@ impl Decoder {
                 (end, claim, seen.message, Usage::default(), seen.learnings)
             }
         };
+        if let (AgentEnd::SignIn { remedy, .. }, Some(sign_in)) = (&mut end, ending.sign_in) {
+            *remedy = Some(sign_in.to_owned());
+        }
         // Only an agent that came to its own end has a final message.
         let (claim, last_words) = match end {
             AgentEnd::Finished | AgentEnd::PermissionDenied { .. } => {

@@ -28,8 +28,8 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
 
 /// Most text is plain, and this is asked of every line: a piece at a time, which the processor tests at once.
 fn is_plain(bytes: &[u8]) -> bool {
-    let plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
-    bytes.chunks(64).all(|piece| piece.iter().fold(true, |all, byte| all & plain(byte)))
+    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    bytes.chunks(64).all(|piece| piece.iter().filter(|byte| !plain(**byte)).count() == 0)
 }
 
 /// `text` on one line and at most `cells` wide on a terminal, sanitized; a cut is shown by `…`.

@@ -58,6 +58,8 @@ pub(crate) enum Verb {
     Verify(Box<VerifyArguments>),
     /// Show every setting with its value and where that comes from
     Config(ConfigArguments),
+    /// Show the known agents: which are here, their versions, and whether they look signed in
+    Agents(AgentsArguments),
     /// Look at everything that a run depends on, and say what mends what is wrong
     Doctor(DoctorArguments),
     /// List what runs left, or remove what is named of it
@@ -318,6 +320,23 @@ pub(crate) struct DoctorArguments {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `agents`
+#[derive(Debug, Args)]
+pub(crate) struct AgentsArguments {
+    #[command(subcommand)]
+    pub(crate) what: Option<AgentsVerb>,
+    /// As JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// What to show of the agents.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum AgentsVerb {
+    /// List them, which is done without a word too
+    List,
 }
 
 /// `clean`

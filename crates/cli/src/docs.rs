@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
+use ralphloop_agent::client::{KNOWN, PromptDelivery, Reports, Source};
 use ralphloop_spec::{Code, ErrorClass};
 use serde_json::Value;
 
@@ -61,6 +62,39 @@ bound away. In a variable, a list has one item a line.
         let _ = writeln!(text, "| `{}` | {} | `{}` | {default} | {help} |", key.name, flag(key), key.variable());
     }
     compare("configuration.md", &text);
+}
+
+#[test]
+fn the_document_of_the_agents_has_the_table_of_the_known_ones() {
+    let mut table = "| name | agent | command line | prompt | tokens and cost | how a limit shows | verified by |\n|---|---|---|---|---|---|---|\n".to_owned();
+    for client in KNOWN {
+        let variables =
+            client.environment().iter().fold(String::new(), |text, (name, value)| format!("{text}{name}={value} "));
+        let prompt = match client.prompt {
+            PromptDelivery::Stdin => "standard input",
+            PromptDelivery::Argument => "last argument",
+        };
+        let usage = match client.usage {
+            Reports::TokensAndCost => "both",
+            Reports::Tokens => "tokens",
+            Reports::Nothing => "unknown",
+        };
+        let source = match client.known_from {
+            Source::Tests(version) => format!("version {version} runs in the tests, against a scripted model"),
+            Source::Recordings(version) => format!("streams of version {version}, replayed"),
+            Source::Tried(version) => format!("version {version} was run by hand, not by a test"),
+            Source::Documentation => "its documentation only".to_owned(),
+        };
+        let (name, title, line, limits) = (client.name, client.title, client.command_line(), client.limits);
+        let _ =
+            writeln!(table, "| `{name}` | {title} | `{variables}{line}` | {prompt} | {usage} | {limits} | {source} |");
+    }
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (before, rest) = text.split_once("<!-- made from the program: known agents -->\n").unwrap();
+    let (_, after) = rest.split_once("<!-- end -->").unwrap();
+    let want = format!("{before}<!-- made from the program: known agents -->\n\n{table}\n<!-- end -->{after}");
+    compare("agents.md", &want);
 }
 
 fn flag(key: &Key) -> String {

@@ -71,7 +71,7 @@ impl Effect {
             | Self::Checkpoint { attempt }
             | Self::StartAgent { attempt, .. }
             | Self::Inspect { attempt, .. }
-            | Self::Merge { attempt }
+            | Self::Merge { attempt, .. }
             | Self::StopWork { attempt }
             | Self::Land { attempt, .. }
             | Self::Revert { attempt, .. }
@@ -131,6 +131,8 @@ pub enum Effect {
     Merge {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call left.
+        call: CallNumber,
     },
     /// End what runs for the attempt; a commit gets a moment, since it is proven. What was running answers as usual.
     StopWork {
@@ -142,6 +144,8 @@ pub enum Effect {
     Land {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call left, merged or not.
+        call: CallNumber,
         /// How it was proven.
         ground: Ground,
     },

@@ -212,6 +212,8 @@ pub enum Fact {
     Merged {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call had left.
+        call: CallNumber,
         /// What came of it.
         merge: Merge,
     },
@@ -256,6 +258,9 @@ pub enum Fact {
     LandingRefused {
         /// The attempt.
         attempt: AttemptId,
+        /// What that call had left.
+        #[serde(default)]
+        call: CallNumber,
         /// By what.
         by: String,
         /// Its output.

@@ -81,6 +81,6 @@ impl fmt::Display for AttemptId {
 pub struct LaneId(pub u32);
 
 /// One spawn of an agent inside an attempt: 0 is the first, every repair adds one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallNumber(pub u32);

@@ -278,10 +278,10 @@ struct Known {
 
 impl Known {
     fn of(folder: RunFolder) -> Self {
-        let folded = folder.fold();
-        let held = match &folded {
+        let state = folder.fold();
+        let held = match &state {
             _ if folder.live_process().is_some() => Some("it is running".to_owned()),
-            Ok(folded) if unfinished(&folded.run) => {
+            Ok(known) if unfinished(&known.run) => {
                 Some(format!("it is not finished; `ralphloop resume {}` goes on with it", folder.id))
             }
             Ok(_) => None,
@@ -290,7 +290,7 @@ impl Known {
                 folder.path().display()
             )),
         };
-        Self { run: folded.ok().map(|folded| folded.run), folder, held }
+        Self { run: state.ok().map(|known| known.run), folder, held }
     }
 
     fn item(&self) -> Item {

@@ -16,11 +16,11 @@ use crate::transcript::{self, Reader, Stream};
 
 /// The calls that were under way when the last event of `run` was noted.
 pub(crate) fn of(folder: &RunFolder, run: &Run, settings: &Settings) -> Vec<CutOff> {
-    let under_way = run.attempts().filter_map(|attempt| match attempt.phase {
-        Phase::Agent { call } => Some((attempt.id.clone(), call)),
-        _ => None,
-    });
-    under_way
+    run.attempts()
+        .filter_map(|attempt| match attempt.phase {
+            Phase::Agent { call } => Some((attempt.id.clone(), call)),
+            _ => None,
+        })
         .map(|(attempt, call)| {
             let usage = usage_of(folder, &attempt, call, settings);
             CutOff { attempt, call, usage }
@@ -44,6 +44,7 @@ fn usage_of(folder: &RunFolder, attempt: &AttemptId, call: CallNumber, settings:
         grammar: &settings.grammar,
         clock: &clock,
         took: std::time::Duration::ZERO,
+        sign_in: settings.agent.sign_in(),
     };
     decoder.finish(ending, &mut events).usage
 }

@@ -5,6 +5,7 @@
 //! loses time alone.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -41,23 +42,20 @@ struct Heading {
 
 /// Folds the journal at `journal`, from the state kept at `kept` on if that is one of it.
 pub(crate) fn fold(journal: &Path, kept: &Path) -> Result<Folded, JournalError> {
-    let bytes = journal::bytes_of(journal)?;
     let no_start = || JournalError::Damaged {
         path: journal.to_owned(),
         line: 1,
         why: "it does not begin with the start of a run".to_owned(),
     };
-    let known = read(kept, &bytes);
+    let known = read(kept, journal);
     let mut place = known.as_ref().map_or_else(Place::default, |known| known.place.clone());
     let from = place.events;
-    let rest = usize::try_from(place.bytes).ok().and_then(|end| bytes.get(end..)).unwrap_or_default();
-    let mut events = journal::read_on(journal, rest, &mut place)?.into_iter();
-    let mut run = match known {
-        Some(known) => known.run,
-        None => {
-            let first = events.next().ok_or_else(|| JournalError::Empty { path: journal.to_owned() })?;
-            Run::start(&first).map_err(|_| no_start())?.0
-        }
+    let mut events = journal::read_after(journal, &mut place)?.into_iter();
+    let mut run = if let Some(known) = known {
+        known.run
+    } else {
+        let first = events.next().ok_or_else(|| JournalError::Empty { path: journal.to_owned() })?;
+        Run::start(&first).map_err(|_| no_start())?.0
     };
     for event in events {
         drop(run.step(&event));
@@ -93,8 +91,8 @@ fn keep(path: &Path, run: &Run, place: &Place) {
     drop(files::write_derived(path, &text, Access::Private));
 }
 
-/// The state kept at `path`, if it is one of the journal that consists of `journal`.
-fn read(path: &Path, journal: &[u8]) -> Option<Folded> {
+/// The state kept at `path`, if it is one of this journal.
+fn read(path: &Path, journal: &Path) -> Option<Folded> {
     let text = fs::read(path).ok()?;
     let (heading, state) = text.split_at(memchr::memchr(b'\n', &text)?);
     let heading: Heading = serde_json::from_slice(heading).ok()?;
@@ -103,7 +101,7 @@ fn read(path: &Path, journal: &[u8]) -> Option<Folded> {
         return None;
     }
     let mut hash = blake3::Hasher::new();
-    hash.update(journal.get(..usize::try_from(heading.bytes).ok()?)?);
+    hash.update_reader(fs::File::open(journal).ok()?.take(heading.bytes)).ok()?;
     if hash.finalize().to_string() != heading.journal {
         return None;
     }
@@ -181,7 +179,7 @@ mod tests {
         /// Folded from the kept state on, and how many events that had taken in; checked against a fold of everything.
         #[track_caller]
         fn is_the_same(&self) -> Option<u64> {
-            let known = read(&self.kept, &fs::read(&self.journal).unwrap()).map(|known| known.place.events);
+            let known = read(&self.kept, &self.journal).map(|known| known.place.events);
             let folded = fold(&self.journal, &self.kept).unwrap();
             let replay = journal::read(&self.journal).unwrap();
             assert_eq!(folded.run, Run::replay(&replay.events).unwrap());

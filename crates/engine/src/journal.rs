@@ -196,7 +196,7 @@ pub struct Replay {
 
 /// Reads a journal. A torn last line is left out; a damaged one before it is an error with its number.
 pub fn read(path: &Path) -> Result<Replay, JournalError> {
-    let bytes = bytes_of(path)?;
+    let bytes = std::fs::read(path).map_err(|e| FileError::new("read", path, e))?;
     let mut place = Place::default();
     let events = read_on(path, &bytes, &mut place)?;
     if events.is_empty() {
@@ -204,10 +204,6 @@ pub fn read(path: &Path) -> Result<Replay, JournalError> {
     }
     let torn = place.bytes < bytes.len() as u64;
     Ok(Replay { events, place, torn })
-}
-
-pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, JournalError> {
-    Ok(std::fs::read(path).map_err(|e| FileError::new("read", path, e))?)
 }
 
 /// Reads what a journal holds after `place`, which moves behind the last whole line.
@@ -221,7 +217,7 @@ pub fn read_after(path: &Path, place: &mut Place) -> Result<Vec<Event>, JournalE
 }
 
 /// The events of `rest`, which follows on `place`; that moves behind the last whole line.
-pub(crate) fn read_on(path: &Path, rest: &[u8], place: &mut Place) -> Result<Vec<Event>, JournalError> {
+fn read_on(path: &Path, rest: &[u8], place: &mut Place) -> Result<Vec<Event>, JournalError> {
     let first = place.events;
     let mut events = Vec::new();
     let mut end = 0;

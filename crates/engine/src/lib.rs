@@ -1,6 +1,7 @@
 //! The effects of ralphloop: processes, git, gates, the journal and the decision loop. Nothing else in the project
 //! touches the world.
 mod aftermath;
+pub mod agents;
 pub mod clean;
 pub mod clock;
 pub mod control;
@@ -8,6 +9,7 @@ mod cut_off;
 pub mod doctor;
 pub mod draft;
 pub mod driver;
+mod earlier;
 pub mod files;
 pub mod finish;
 pub mod fold;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::tz::TimeZone;
-use ralphloop_agent::client::Agent;
+use ralphloop_agent::client::{Agent, Format};
 use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
@@ -16,7 +16,7 @@ use ralphloop_core::graph;
 use ralphloop_core::ids::{CommitId, RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
-use ralphloop_core::run::{Activity, Run};
+use ralphloop_core::run::Run;
 use ralphloop_spec::{Diagnostic, SpecError};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -25,12 +25,13 @@ pub use crate::aftermath::AftermathError;
 use crate::aftermath::{self, BEAT};
 use crate::control::Control;
 use crate::driver::{DriveError, Driver};
+use crate::earlier::{Taken, earlier_run};
+pub use crate::earlier::{TakingUp, unfinished_run};
 use crate::files::FileError;
 use crate::finish::{self, FinishError};
-use crate::fold::Folded;
 use crate::gates::cache::Cache;
 use crate::git::{Git, Repository, Severity, SnapshotLimits};
-use crate::journal::{Journal, JournalError, Place as JournalPlace};
+use crate::journal::{Journal, JournalError};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
 use crate::lane::{Lanes, Shared, Target, worktree};
@@ -38,7 +39,7 @@ use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
-use crate::runs::{ProcessMark, RunFolder, StateFolder, unfinished};
+use crate::runs::{ProcessMark, RunFolder, StateFolder};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
@@ -59,17 +60,6 @@ pub struct Request {
     pub taking_up: TakingUp,
     /// How the caller was called, in its own words: kept beside the journal before the run begins, for a later resume.
     pub launch: Vec<u8>,
-}
-
-/// Whether an earlier run is gone on with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TakingUp {
-    /// The newest run of the same work, if it is unfinished; else a new one.
-    Unfinished,
-    /// Always a new one.
-    Never,
-    /// This one.
-    Run(RunFolder),
 }
 
 /// Why no run was started. Nothing was changed.
@@ -517,13 +507,6 @@ fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
     Ok(Begun { folder, journal, run, first, effects })
 }
 
-/// A run that is gone on with.
-struct Taken {
-    folder: RunFolder,
-    place: JournalPlace,
-    run: Run,
-}
-
 /// What became of things while nobody was at work on a run.
 struct Meanwhile {
     landed: Vec<(StoryId, CommitId)>,
@@ -563,53 +546,6 @@ impl Taken {
     }
 }
 
-struct Earlier {
-    run: Option<Taken>,
-    warnings: Vec<String>,
-}
-
-fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &TakingUp) -> Result<Earlier, StartError> {
-    let none = |warnings| Ok(Earlier { run: None, warnings });
-    match taking_up {
-        TakingUp::Never => none(Vec::new()),
-        TakingUp::Run(folder) => {
-            let Folded { run, place } = folder.fold()?;
-            if run.plan().work != work.id {
-                let (run, its) = (run.id().to_string(), run.plan().work.to_string());
-                return Err(StartError::OtherWork { run, its, asked: work.id.to_string() });
-            }
-            if matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
-                return Err(StartError::Finished { run: run.id().to_string() });
-            }
-            Ok(Earlier { run: Some(Taken { folder: folder.clone(), place, run }), warnings: Vec::new() })
-        }
-        TakingUp::Unfinished => unfinished_of(state, work),
-    }
-}
-
-/// The newest run of the work, if it can be gone on with.
-pub fn unfinished_run(state: &StateFolder, work: &WorkRef) -> Result<Option<(RunFolder, Run)>, StartError> {
-    Ok(unfinished_of(state, work)?.run.map(|taken| (taken.folder, taken.run)))
-}
-
-fn unfinished_of(state: &StateFolder, work: &WorkRef) -> Result<Earlier, StartError> {
-    let mut warnings = Vec::new();
-    for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
-        match folder.fold() {
-            Ok(Folded { run, place }) if run.plan().work == work.id => {
-                let run = unfinished(&run).then_some(Taken { folder, place, run });
-                return Ok(Earlier { run, warnings });
-            }
-            Ok(_) => {}
-            Err(error @ JournalError::Newer { .. }) => return Err(error.into()),
-            Err(error) => warnings.push(format!(
-                "{error}; that run cannot be gone on with, what it landed is known from its commits and the spec"
-            )),
-        }
-    }
-    Ok(Earlier { run: None, warnings })
-}
-
 /// Why there is nothing to start, if every selected story is done.
 fn nothing_to_do(plan: &Plan, only: &[StoryId]) -> Option<String> {
     use ralphloop_core::plan::WorkState;
@@ -640,6 +576,11 @@ fn agent_name(settings: &Settings) -> String {
         Some(model) => format!("{}:{model}", settings.agent.name),
         None => settings.agent.name.clone(),
     }
+}
+
+/// Whether the program of a command line is there.
+pub fn is_there(command: &str) -> bool {
+    Agent::command(command, Format::Text).is_ok_and(|agent| check_agent(&agent).is_ok())
 }
 
 /// Whether the agent's program is there; that it also runs is only known when it runs.

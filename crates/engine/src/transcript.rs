@@ -37,7 +37,7 @@ const LEVEL: i32 = 1;
 /// After so many bytes nobody reads it any more …
 const FLOOD: u64 = 16 << 20;
 /// … and it is packed quickly rather than small.
-const FLOOD_LEVEL: i32 = -5;
+const FLOOD_LEVEL: i32 = -1;
 
 /// Where a record comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -99,6 +99,8 @@ pub fn path_of(run_folder: &Path, attempt: &AttemptId, call: CallNumber) -> Path
 /// Takes secrets out of bytes before they are stored.
 pub type Redact<'a> = &'a (dyn Fn(&[u8]) -> Cow<'_, [u8]> + Send + Sync);
 
+type OwnRedact = Box<dyn Fn(&[u8]) -> Cow<'_, [u8]> + Send>;
+
 /// What a transcript came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
@@ -114,7 +116,7 @@ pub struct Totals {
 pub struct Writer {
     path: PathBuf,
     file: File,
-    redact: Box<dyn Fn(&[u8]) -> Cow<'_, [u8]> + Send>,
+    redact: OwnRedact,
     max_bytes: u64,
     compressor: zstd::bulk::Compressor<'static>,
     held_out: Vec<u8>,

@@ -37,6 +37,12 @@ pub enum ConvertError {
         /// How its items come into being.
         way: &'static str,
     },
+    /// Every story is one that the format would turn into open work.
+    #[error("{} cannot say that a story is skipped or optional, and there is no other", .to.as_str())]
+    NothingLeft {
+        /// The format.
+        to: Scheme,
+    },
     /// Read again, the file said something else than the plan.
     #[error("as {} the plan would read differently: {what}", .to.as_str())]
     Unproven {
@@ -127,7 +133,7 @@ pub fn convert(reading: &Reading, to: Scheme) -> Result<Converted, ConvertError>
     let unproven = |what: String| ConvertError::Unproven { to, what };
     let draft = draft::Draft::of(reading, abilities);
     if draft.stories.is_empty() {
-        return Err(unproven("every story is skipped or optional, which this format has no way to say".to_owned()));
+        return Err(ConvertError::NothingLeft { to });
     }
     let text = match to {
         Scheme::Prd => prd::text(&draft),

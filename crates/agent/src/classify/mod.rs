@@ -15,11 +15,11 @@ use ralphloop_core::evidence::{AgentEnd, Claim};
 use ralphloop_core::units::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use self::words::Class;
-use crate::claude::{self, Terminal};
+pub(crate) use self::words::{Class, class_of_failure};
 use crate::notes::Notes;
 use crate::sanitize;
 use crate::text;
+use crate::trace::{Seen, Terminal};
 
 /// How much of a client's message is kept in the reason of a failure, in bytes.
 const MESSAGE: usize = 2000;
@@ -89,14 +89,18 @@ pub struct Clock {
     pub zone: TimeZone,
 }
 
-/// The end of a call of a client with a final event.
-pub(crate) fn with_events(process: ProcessEnd, seen: &claude::Seen, notes: &Notes, clock: &Clock) -> AgentEnd {
+/// The end of a call of a client that writes events.
+pub(crate) fn with_events(process: ProcessEnd, seen: &Seen, notes: &Notes, clock: &Clock) -> AgentEnd {
     let exit = match exit_status(process, notes) {
         Ok(exit) => exit,
         Err(end) => return end,
     };
     match &seen.terminal {
-        Some(terminal) if terminal.is_error => failure(terminal, seen, clock),
+        Some(terminal) if terminal.is_error => failure(terminal, clock),
+        // Without a final event the exit status has its word too.
+        Some(terminal) if terminal.inferred && matches!(exit, Exit::Failure(_)) => {
+            without_final_event(exit, "", notes, clock)
+        }
         Some(terminal) if !terminal.denials.is_empty() && !seen.worked => {
             AgentEnd::PermissionDenied { tools: distinct(&terminal.denials) }
         }
@@ -164,48 +168,20 @@ fn without_final_event(exit: Exit, last_stdout: &str, notes: &Notes, clock: &Clo
     }
 }
 
-/// A final event that reports an error.
-fn failure(terminal: &Terminal, seen: &claude::Seen, clock: &Clock) -> AgentEnd {
+/// A client that reports an error itself.
+fn failure(terminal: &Terminal, clock: &Clock) -> AgentEnd {
     let message = sanitize::head(terminal.text.trim(), MESSAGE).into_owned();
-    match class_of(terminal, seen) {
+    match terminal.class {
         Some(Class::Limit) => AgentEnd::Limit {
-            resets_at: seen
-                .rejected
-                .and_then(|rejection| rejection.resets_at)
-                .or_else(|| reset::reset_time(&message, clock)),
+            resets_at: terminal
+                .resets_at
+                .or_else(|| reset::reset_time(&message, clock))
+                .or_else(|| terminal.retry_after.map(|span| clock.now.after(span))),
             message,
         },
         Some(class) => class.end(message, clock),
         None => AgentEnd::Error { message },
     }
-}
-
-fn class_of(terminal: &Terminal, seen: &claude::Seen) -> Option<Class> {
-    let code = seen.error_code.as_deref();
-    let from_provider = terminal.reason.as_deref() == Some("api_error");
-    match (terminal.reason.as_deref(), terminal.stop_reason.as_deref(), terminal.api_error.as_deref()) {
-        (Some("prompt_too_long"), _, _) => return Some(Class::PromptTooLong),
-        (Some("max_turns" | "budget_exhausted"), _, _)
-        | (_, Some("refusal"), _)
-        | (_, _, Some("max_output_tokens")) => return None,
-        _ => {}
-    }
-    if seen.rejected.is_some() && terminal.status.is_none_or(|status| status == 429) {
-        return Some(Class::Limit);
-    }
-    let by_code = match code {
-        Some("rate_limit") => Some(Class::Limit),
-        Some("overloaded") => Some(Class::Overloaded),
-        Some("authentication_failed") => Some(Class::SignIn),
-        Some("billing_error") => Some(Class::NoCredit),
-        Some("model_not_found") => Some(Class::ModelUnknown),
-        _ => None,
-    };
-    let unanswered = from_provider && terminal.status.is_none() && matches!(code, Some("unknown" | "server_error"));
-    by_code
-        .or_else(|| terminal.status.and_then(Class::of_status))
-        .or_else(|| words::class(&terminal.text))
-        .or_else(|| unanswered.then_some(Class::Network))
 }
 
 fn known(words: &str, clock: &Clock) -> Option<AgentEnd> {

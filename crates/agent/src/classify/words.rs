@@ -1,7 +1,9 @@
-//! The wordings by which clients tell of a failure that is not the story's. A wording counts only at the start of a
-//! line, where a client's own message stands, never inside prose.
+//! The wordings by which clients tell of a failure that is not the story's. In what may be prose a wording counts only at
+//! the start of a line, where a client's own message stands; the words of a client's own error are read more closely.
 
 use ralphloop_core::evidence::AgentEnd;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::Clock;
 use super::reset::reset_time;
@@ -13,7 +15,7 @@ const STATUS_WORDS: usize = 6;
 
 /// The kinds of failure that a wording or a status can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Class {
+pub(crate) enum Class {
     Limit,
     Overloaded,
     Network,
@@ -27,7 +29,7 @@ pub(super) enum Class {
 
 impl Class {
     /// Of an HTTP status, where that alone tells enough.
-    pub(super) fn of_status(status: u32) -> Option<Self> {
+    pub(crate) fn of_status(status: u32) -> Option<Self> {
         match status {
             429 => Some(Self::Limit),
             401 | 403 => Some(Self::SignIn),
@@ -66,8 +68,98 @@ pub(super) fn class(text: &str) -> Option<Class> {
     text.lines().find_map(class_of_line)
 }
 
+/// The class of the words with which a client itself reports the failure of its call. They hold no prose, so that what
+/// the provider answered is looked for inside them: its JSON, its status, its message.
+pub(crate) fn class_of_failure(words: &str) -> Option<Class> {
+    let body = Body::inside(words);
+    if let Some(class) = body.as_ref().and_then(Body::class) {
+        return Some(class);
+    }
+    class(words).or_else(|| {
+        let lower = words.to_lowercase();
+        // `… retried 5 times. Last error: 529 Overloaded`, `exceeded retry limit, last status: 429`.
+        let inner = ["last error:", "last status:", "unexpected status", "failed:"];
+        let told = inner.iter().find_map(|lead| lower.split_once(lead)).map_or(lower.as_str(), |(_, told)| told);
+        class_of_answer(told)
+    })
+}
+
+/// The class of what a provider answered, in a client's error: a status, a message, or both.
+fn class_of_answer(answer: &str) -> Option<Class> {
+    let bare = answer.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let after_status = bare.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    let names_model = |text: &str| {
+        let name = text.strip_prefix("model: ").map(|name| name.trim_end_matches([']', '.', ' ']));
+        name.is_some_and(|name| !name.contains(char::is_whitespace))
+    };
+    if names_model(after_status) {
+        return Some(Class::ModelUnknown);
+    }
+    class_of_line(after_status).or_else(|| class_of_api_error(bare))
+}
+
+/// What a provider answers with an error, as JSON: of OpenAI, Anthropic and Google, each in its form.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Body {
+    error: Option<Value>,
+    message: Option<String>,
+    code: Value,
+    r#type: Value,
+    status: Value,
+}
+
+impl Body {
+    /// The first JSON object in `words`.
+    fn inside(words: &str) -> Option<Self> {
+        let start = words.find('{')?;
+        let mut values = serde_json::Deserializer::from_str(&words[start..]).into_iter::<Self>();
+        let outer = values.next()?.ok()?;
+        match &outer.error {
+            Some(inner @ Value::Object(_)) => serde_json::from_value(inner.clone()).ok(),
+            _ => Some(outer),
+        }
+    }
+
+    fn class(&self) -> Option<Class> {
+        let by_words = self.message.as_deref().and_then(class);
+        if by_words == Some(Class::PromptTooLong) {
+            return by_words;
+        }
+        let by_name = [&self.code, &self.r#type, &self.status].into_iter().find_map(|name| match name.as_str()? {
+            "rate_limit_error" | "rate_limit_exceeded" | "usage_limit_reached" | "RESOURCE_EXHAUSTED" => {
+                Some(Class::Limit)
+            }
+            "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" => Some(Class::NoCredit),
+            "invalid_api_key"
+            | "authentication_error"
+            | "permission_error"
+            | "UNAUTHENTICATED"
+            | "PERMISSION_DENIED" => Some(Class::SignIn),
+            "model_not_found" | "not_found_error" | "NOT_FOUND" => Some(Class::ModelUnknown),
+            "overloaded_error" | "server_error" | "api_error" | "UNAVAILABLE" | "INTERNAL" => Some(Class::Overloaded),
+            "context_length_exceeded" => Some(Class::PromptTooLong),
+            _ => None,
+        });
+        let status = self.code.as_u64().and_then(|code| u32::try_from(code).ok());
+        by_name.or(by_words).or_else(|| status.and_then(Class::of_status))
+    }
+}
+
 /// How known messages begin, in lower case and without `error:` and marks before them.
 const BEGINNINGS: &[(Class, &[&str])] = &[
+    (
+        Class::NoCredit,
+        &[
+            "quota exceeded. check your plan",
+            "you exceeded your current quota",
+            "credit balance is too low",
+            "your credit balance is too low",
+            "insufficient credit",
+            "insufficient_quota",
+            "insufficient balance",
+        ],
+    ),
     (
         Class::Limit,
         &[
@@ -88,6 +180,9 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
             "resource_exhausted",
             "rate_limit_error",
             "usage_limit_reached",
+            "the usage limit has been reached",
+            "this request would exceed your rate limit",
+            "you have exhausted your",
         ],
     ),
     (
@@ -99,6 +194,10 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
             "context length exceeded",
             "context window exceeded",
             "piped stdin input exceeds",
+            "the provider rejected the prompt as too long",
+            "turn/start: turn/start failed: input exceeds the maximum length",
+            "this model's maximum context length",
+            "your input exceeds the context window",
         ],
     ),
     (
@@ -114,19 +213,35 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
             "oauth token has expired",
             "oauth token revoked",
             "unauthorized",
+            "missing environment variable",
+            "invalid x-api-key",
+            "incorrect api key",
+            "api key not valid",
+            "when using gemini api, you must specify",
+            "no api key",
         ],
     ),
     (
-        Class::NoCredit,
-        &["credit balance is too low", "your credit balance is too low", "insufficient credit", "insufficient_quota"],
-    ),
-    (
         Class::ModelUnknown,
-        &["there's an issue with the selected model", "model not found", "unknown model", "invalid model name"],
+        &[
+            "there's an issue with the selected model",
+            "model not found",
+            "unknown model",
+            "invalid model name",
+            "model is not supported",
+        ],
     ),
     (
         Class::Overloaded,
-        &["overloaded", "internal server error", "service unavailable", "bad gateway", "gateway timeout"],
+        &[
+            "overloaded",
+            "internal server error",
+            "service unavailable",
+            "bad gateway",
+            "gateway timeout",
+            "we're currently experiencing high demand",
+            "the server had an error",
+        ],
     ),
     (
         Class::Network,
@@ -141,6 +256,10 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
             "econn",
             "enotfound",
             "etimedout",
+            "stream disconnected before completion",
+            "incomplete json segment",
+            "model stream ended without a finish reason",
+            "exception typeerror: fetch failed",
         ],
     ),
     (
@@ -153,6 +272,8 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
             "input must be provided",
             "when using --print",
             "settings file not found",
+            "unknown arguments:",
+            "error loading config",
         ],
     ),
 ];
@@ -163,9 +284,12 @@ fn class_of_line(line: &str) -> Option<Class> {
         return Some(Class::RefusedAsRoot);
     }
     if let Some(rest) = line.strip_prefix("api error") {
-        return class_of_api_error(rest);
+        return class_of_answer(rest);
     }
     let begins = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
+    if is_unknown_model(&line) {
+        return Some(Class::ModelUnknown);
+    }
     if let Some((class, _)) = BEGINNINGS.iter().find(|(_, starts)| begins(starts)) {
         return Some(*class);
     }
@@ -185,6 +309,13 @@ fn class_of_line(line: &str) -> Option<Class> {
         .then_some(Class::Overloaded)
 }
 
+/// `The model "x" does not exist`, `Model 'x' not found on …`.
+fn is_unknown_model(line: &str) -> bool {
+    let Some(rest) = line.strip_prefix("the ").unwrap_or(line).strip_prefix("model ") else { return false };
+    let said: Vec<&str> = rest.split_whitespace().skip(1).take(3).collect();
+    matches!(said.as_slice(), ["not", "found", ..] | ["does", "not", "exist"] | ["is", "not", "supported"])
+}
+
 /// The words after `API Error`.
 fn class_of_api_error(rest: &str) -> Option<Class> {
     const WORDS: &[(Class, &[&str])] = &[
@@ -194,7 +325,7 @@ fn class_of_api_error(rest: &str) -> Option<Class> {
     ];
     const WORDS_WITHOUT_STATUS: &[(Class, &[&str])] = &[
         (Class::Overloaded, &["overloaded", "internal server error"]),
-        (Class::Limit, &["rate limit", "limiting requests", "usage limit"]),
+        (Class::Limit, &["rate limit", "limiting requests", "usage limit", "exhausted your"]),
         (Class::SignIn, &["oauth token", "authenticat", "api key"]),
         (
             Class::Network,

@@ -24,11 +24,21 @@ pub(super) struct Line<'a> {
     pub(super) model: Text<'a>,
     #[serde(borrow)]
     pub(super) claude_code_version: Text<'a>,
+    #[serde(borrow)]
+    pub(super) qwen_code_version: Text<'a>,
     /// `system/api_retry`.
     pub(super) attempt: Number,
     pub(super) max_retries: Number,
     pub(super) retry_delay_ms: Number,
     pub(super) error_status: Number,
+    /// `system/retry` of Qwen Code.
+    #[serde(borrow)]
+    pub(super) data: ObjectOrText<'a, Retry<'a>>,
+    /// `tool_call` of Cursor.
+    #[serde(borrow)]
+    pub(super) call_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) tool_call: Option<&'a RawValue>,
     /// A code in `api_retry` and `assistant`, an object in failures of other clients.
     #[serde(borrow)]
     pub(super) error: ObjectOrText<'a, ForeignError<'a>>,
@@ -115,11 +125,17 @@ pub(super) struct Tokens {
     from_cache: Number,
     #[serde(rename = "output_tokens")]
     output: Number,
+    /// Only where the input includes what came from the cache.
+    #[serde(rename = "total_tokens")]
+    total: Number,
 }
 
 impl Tokens {
     /// Tokens read, cached ones included.
     pub(super) fn input(&self) -> Option<u64> {
+        if self.total.count().is_some() {
+            return self.fresh.count();
+        }
         [self.fresh, self.cached, self.from_cache].into_iter().filter_map(Number::count).reduce(u64::saturating_add)
     }
 
@@ -164,22 +180,36 @@ pub(super) struct ForeignErrorData<'a> {
     pub(super) message: Text<'a>,
 }
 
-/// The fields of a tool's input that tell most, in the order in which they are preferred.
+/// What a `system/retry` of Qwen Code carries.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ToolInput<'a> {
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Retry<'a> {
     #[serde(borrow)]
-    pub(super) command: Text<'a>,
-    #[serde(borrow)]
-    pub(super) file_path: Text<'a>,
-    #[serde(borrow)]
-    pub(super) pattern: Text<'a>,
-    #[serde(borrow)]
-    pub(super) path: Text<'a>,
-    #[serde(borrow)]
-    pub(super) url: Text<'a>,
-    #[serde(borrow)]
-    pub(super) query: Text<'a>,
-    #[serde(borrow)]
-    pub(super) description: Text<'a>,
+    pub(super) reason: Text<'a>,
+    pub(super) attempt: Number,
+    pub(super) max_retries: Number,
+    pub(super) delay_ms: Number,
+}
+
+/// A tool call of Cursor: `{"readToolCall": {"args": …, "result": …}}`.
+#[derive(Debug)]
+pub(super) struct CursorCall {
+    pub(super) name: String,
+    pub(super) args: String,
+    pub(super) result: String,
+    pub(super) ok: bool,
+}
+
+impl CursorCall {
+    pub(super) fn read(raw: &str) -> Option<Self> {
+        let calls: serde_json::Map<String, serde_json::Value> = serde_json::from_str(raw).ok()?;
+        let (name, call) = calls.iter().find(|(_, call)| call.is_object())?;
+        let part = |key: &str| call.get(key).map(ToString::to_string).unwrap_or_default();
+        Some(Self {
+            name: name.trim_end_matches("ToolCall").to_owned(),
+            args: part("args"),
+            result: part("result"),
+            ok: call.pointer("/result/success").is_some(),
+        })
+    }
 }

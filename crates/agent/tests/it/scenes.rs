@@ -200,3 +200,11 @@ fn a_question_is_kept_as_the_last_words() {
     assert_eq!(Call::claude(&events).report().last_words, question);
     assert_eq!(Call::text(&format!("{question}\n{question}\n")).report().last_words, format!("{question}\n{question}"));
 }
+
+#[test]
+fn a_request_that_failed_is_no_success_though_the_client_calls_it_one() {
+    let stdout = say("[API Error: 401 invalid x-api-key]") + &result(false, "[API Error: 401 invalid x-api-key]");
+    assert!(matches!(Call::claude(&stdout).report().end, AgentEnd::SignIn { .. }));
+    let prose = result(false, "[API Error: 401] is what the test expects now.\n<promise>COMPLETE</promise>");
+    assert_eq!(Call::claude(&prose).report().claim, Claim::Complete);
+}

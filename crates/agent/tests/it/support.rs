@@ -57,9 +57,15 @@ impl<'a> Call<'a> {
 
     /// Events and report, with stdout in pieces of at most `piece` bytes.
     pub(crate) fn run(self, piece: usize) -> (Vec<AgentEvent>, AgentReport) {
+        let pieces: Vec<&[u8]> = self.stdout.chunks(piece).collect();
+        self.run_in(&pieces)
+    }
+
+    /// Events and report, with these pieces as stdout.
+    pub(crate) fn run_in(self, pieces: &[&[u8]]) -> (Vec<AgentEvent>, AgentReport) {
         let mut decoder = Decoder::new(self.format, self.prompt, LOOP_AFTER);
         let mut events = Vec::new();
-        for bytes in self.stdout.chunks(piece) {
+        for bytes in pieces {
             decoder.push(Stream::Stdout, bytes, &mut events);
         }
         decoder.push(Stream::Stderr, self.stderr, &mut events);
@@ -70,6 +76,7 @@ impl<'a> Call<'a> {
                 grammar: &SignalGrammar::default(),
                 clock: &Clock { now: NOW, zone: TimeZone::UTC },
                 took: Duration::from_secs(1),
+                sign_in: None,
             },
             &mut events,
         );

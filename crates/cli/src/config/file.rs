@@ -6,6 +6,7 @@ use toml::de::DeTable;
 
 use super::keys::{KEYS, Key, Layer};
 use super::origin::Origin;
+use super::own_agents::{self, Fault};
 use super::value::Raw;
 use crate::error::{CliError, Excerpt, closest};
 
@@ -26,6 +27,14 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
     })?;
     let mut layer = Layer::default();
     for (name, value) in table.get_ref() {
+        if name.get_ref() == "agents" {
+            let line = |at: usize| origin(path.to_owned(), text[..at].matches('\n').count() + 1);
+            layer.agents = own_agents::read(value, line).map_err(|Fault { message, span, label, hint }| {
+                let error = fault(message, span, &label);
+                if let Some(hint) = hint { error.hint(hint) } else { error }
+            })?;
+            continue;
+        }
         let Some(key) = key_of(name.get_ref()) else {
             let error = fault(format!("unknown setting '{}'", name.get_ref()), name.span(), "unknown");
             return Err(match closest(&name.get_ref().replace('-', "_"), KEYS.iter().map(|key| key.name)) {

@@ -9,6 +9,7 @@ use ralphloop_core::units::Usd;
 use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
+use super::own_agents::OwnAgent;
 use super::told::{Destination, Secret};
 use super::value::{AgentFormat, AgentName, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
 
@@ -79,18 +80,21 @@ macro_rules! settings {
         /// Every setting, decided.
         #[derive(Debug, Clone, PartialEq)]
         pub(crate) struct Settings {
+            /// The tables `[agents.NAME]`: agents of the user's own.
+            pub(crate) agents: Vec<OwnAgent>,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
         }
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { $($( $name: $default, )+)+ }
+                Self { agents: Vec::new(), $($( $name: $default, )+)+ }
             }
         }
 
         /// What one place says: some settings, each with where exactly it stands.
         #[derive(Debug, Clone, Default)]
         pub(crate) struct Layer {
+            pub(super) agents: Vec<OwnAgent>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
 
@@ -125,6 +129,8 @@ macro_rules! settings {
             let mut settings = Settings::default();
             let mut origins = vec![Origin::Default; KEYS.len()];
             for layer in layers {
+                settings.agents.retain(|old| layer.agents.iter().all(|new| new.client.name != old.client.name));
+                settings.agents.extend(layer.agents);
                 let mut origin = origins.iter_mut();
                 $($(
                     let place = origin.next();
@@ -139,7 +145,7 @@ macro_rules! settings {
 
         /// Of two layers of one strength, what `later` says, else what `earlier` says.
         pub(super) fn over(earlier: Layer, later: Layer) -> Layer {
-            Layer { $($( $name: later.$name.or(earlier.$name), )+)+ }
+            Layer { agents: later.agents, $($( $name: later.$name.or(earlier.$name), )+)+ }
         }
 
         impl Layer {
@@ -175,7 +181,7 @@ settings! {
         /// standard input. It takes the place of `agent`.
         agent_command: Option<String> = None, Flag "CMD";
         /// How the output of `agent_command` reads.
-        agent_format: AgentFormat = AgentFormat::Text, Flag "claude|text";
+        agent_format: AgentFormat = AgentFormat::Text, Flag "claude|codex|opencode|gemini|copilot|pi|text";
     }
     "Attempts" {
         /// Attempts of a story after the first, each from its checkpoint.

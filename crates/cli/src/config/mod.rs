@@ -5,6 +5,7 @@ mod file;
 mod flags;
 mod keys;
 mod origin;
+mod own_agents;
 mod told;
 mod value;
 
@@ -17,9 +18,10 @@ use crate::error::{CliError, closest};
 pub(crate) use keys::Reach;
 pub(crate) use keys::{KEYS, Key, Layer, Settings};
 pub(crate) use origin::{Config, Origin};
+pub(crate) use own_agents::OwnAgent;
 #[cfg(test)]
 pub(crate) use value::Form;
-pub(crate) use value::{AgentFormat, Dirty, OnExhausted, Value};
+pub(crate) use value::{Dirty, OnExhausted, Value};
 
 use value::Raw;
 

@@ -212,3 +212,35 @@ fn a_call_beats_what_an_earlier_call_gave() {
     let settings = combine(vec![merged]).unwrap().settings;
     assert_eq!((settings.max_retries, settings.max_repairs), (2, 1));
 }
+
+#[test]
+fn an_agent_of_ones_own_is_read_with_its_place_and_the_projects_hides_the_users() {
+    let project = "max_retries = 1\n\n[agents.local]\ncommand = \"llm --url 'http://127.0.0.1:1'\"\nformat = \"codex\"\nmodel_flag = \"--use\"\nprompt = \"argument\"\n";
+    let user = "[agents.local]\ncommand = \"other\"\n[agents.mine]\ncommand = \"mine\"\n";
+    let config = Places::new(project, user).load(&[], &[]).unwrap();
+    let agents = &config.settings.agents;
+    let names: Vec<&str> = agents.iter().map(|own| own.client.name.as_str()).collect();
+    assert_eq!(names, ["mine", "local"]);
+    let local = &agents[1];
+    assert_eq!(local.client.command, "llm --url 'http://127.0.0.1:1'");
+    assert_eq!(local.client.format.as_str(), "codex");
+    assert_eq!(local.client.model_flag.as_deref(), Some("--use"));
+    assert!(local.origin.to_string().ends_with("ralphloop.toml:3"), "{}", local.origin);
+}
+
+#[test]
+fn a_mistake_in_an_agent_of_ones_own_is_named_with_its_place() {
+    for (text, told, line) in [
+        ("agents = 3\n", "one table for each agent", "ralphloop.toml:1:"),
+        ("[agents.local]\n", "has no command", "ralphloop.toml:1:"),
+        ("[agents.local]\ncomand = \"x\"\n", "did you mean command?", "ralphloop.toml:2:"),
+        ("[agents.local]\ncommand = \"x\"\nformat = \"morse\"\n", "codex, opencode", "ralphloop.toml:3:"),
+        ("[agents.local]\ncommand = \"x 'y\"\n", "cannot be split", "ralphloop.toml:2:"),
+        ("[agents.local]\ncommand = \"x\"\nprompt = \"letter\"\n", "stdin or argument", "ralphloop.toml:3:"),
+        ("[agents.\"a:b\"]\ncommand = \"x\"\n", "cannot be the name", "ralphloop.toml:1:"),
+    ] {
+        let error = Places::new(text, "").load(&[], &[]).unwrap_err();
+        let shown = anstream::adapter::strip_str(&error.render()).to_string();
+        assert!(shown.contains(told) && shown.contains(line), "{text}\n{shown}");
+    }
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum;
+use ralphloop_agent::client::Format;
 use ralphloop_core::units::Usd;
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
@@ -278,8 +279,34 @@ impl Value for AgentName {
 pub(crate) enum AgentFormat {
     /// JSON lines as Claude Code writes them with `--output-format stream-json --verbose`
     Claude,
+    /// JSON lines as Codex writes them with `exec --json`
+    Codex,
+    /// JSON lines as `OpenCode` writes them with `run --format json`
+    #[value(name = "opencode")]
+    OpenCode,
+    /// JSON lines as Gemini CLI writes them with `--output-format stream-json`
+    Gemini,
+    /// JSON lines as GitHub Copilot CLI writes them with `--output-format json`
+    Copilot,
+    /// JSON lines as Pi writes them with `--mode json`
+    Pi,
     /// Plain text
     Text,
+}
+
+impl AgentFormat {
+    /// As the agent crate calls it.
+    pub(crate) fn format(self) -> Format {
+        match self {
+            Self::Claude => Format::Claude,
+            Self::Codex => Format::Codex,
+            Self::OpenCode => Format::OpenCode,
+            Self::Gemini => Format::Gemini,
+            Self::Copilot => Format::Copilot,
+            Self::Pi => Format::Pi,
+            Self::Text => Format::Text,
+        }
+    }
 }
 
 /// What follows when a story has used up its attempts.

@@ -26,7 +26,9 @@ pub(super) fn convert(arguments: &ConvertArguments, host: &Host) -> Result<Exit,
         let said = CliError::usage(format!("{}: {error}", opened.work.id));
         match error {
             ConvertError::NoFile { .. } => said.hint(format!("what can be written: {}", writable())),
-            ConvertError::Unproven { .. } => said.hint("nothing was written; try another format"),
+            ConvertError::NothingLeft { .. } | ConvertError::Unproven { .. } => {
+                said.hint("nothing was written; try another format")
+            }
         }
     })?;
     match &file {

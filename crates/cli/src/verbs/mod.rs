@@ -1,5 +1,6 @@
 //! What each verb does.
 
+mod agents;
 mod check;
 mod clean;
 mod config;
@@ -52,6 +53,7 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Guide(arguments) => control::guide(&arguments, host),
         Verb::Verify(arguments) => verify::verify(*arguments, host),
         Verb::Config(arguments) => config::config(&arguments, host),
+        Verb::Agents(arguments) => agents::agents(&arguments, host),
         Verb::Doctor(arguments) => doctor::doctor(&arguments, host),
         Verb::Clean(arguments) => clean::clean(&arguments, host),
         Verb::Completions(arguments) => shell::completions(&arguments),

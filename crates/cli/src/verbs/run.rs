@@ -56,13 +56,13 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
 }
 
 /// Starts the run, prints what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
-pub(super) fn go(prepared: Prepared, wish: Wish, asks: bool, view: ViewArguments) -> Result<Exit, CliError> {
+pub(super) fn go(mut prepared: Prepared, wish: Wish, asks: bool, view: ViewArguments) -> Result<Exit, CliError> {
     repository::runtime()?.block_on(async {
         let command_timeout = prepared.settings.times.command;
         let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
             .await
             .map_err(|error| CliError::environment(error.to_string()))?;
-        let Some(taking_up) = take_up::decide(wish, asks, &prepared, &place).await? else {
+        let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else {
             return Ok(take_up::left_alone());
         };
         let Prepared { launch, work, settings, finish } = prepared;

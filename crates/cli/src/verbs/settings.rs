@@ -2,18 +2,16 @@
 
 use std::path::Path;
 
-use ralphloop_agent::client::{Agent, Format};
+use ralphloop_agent::client::{Agent, OwnClient};
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
+use ralphloop_engine::agents;
 use ralphloop_engine::notify::Notify;
 use ralphloop_engine::settings::{GateChoice, OnDirty, PromptSettings, Settings, Times, Worktrees};
 
-use crate::config::{self, AgentFormat, Config, Gates};
+use crate::config::{self, Config, Gates};
 use crate::error::CliError;
-
-/// The agent that is taken if none is named.
-const USUAL_AGENT: &str = "claude";
 
 /// The engine's settings; `only` are the stories that were named.
 pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
@@ -95,14 +93,12 @@ fn place(config: &Config) -> Result<Place, CliError> {
 pub(super) fn agent(config: &Config) -> Result<Agent, CliError> {
     let given = &config.settings;
     if let Some(command) = &given.agent_command {
-        let format = match given.agent_format {
-            AgentFormat::Claude => Format::Claude,
-            AgentFormat::Text => Format::Text,
-        };
-        return Agent::command(command, format).map_err(|error| at(config, "agent_command", &error));
+        return Agent::command(command, given.agent_format.format())
+            .map_err(|error| at(config, "agent_command", &error));
     }
-    let choice = given.agent.as_ref().map_or_else(|| USUAL_AGENT.to_owned(), config::Value::show);
-    let agent = Agent::named(&choice).map_err(|error| at(config, "agent", &error))?;
+    let choice = given.agent.as_ref().map_or_else(|| agents::usual().name.to_owned(), config::Value::show);
+    let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
+    let agent = Agent::chosen(&choice, &own).map_err(|error| at(config, "agent", &error))?;
     agent.with_arguments(&given.agent_arguments).map_err(|error| at(config, "agent_arguments", &error))
 }
 

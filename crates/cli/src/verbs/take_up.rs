@@ -5,10 +5,12 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use ralphloop_core::outcome::Outcome;
-use ralphloop_core::run::{Activity, Phase, Run, StoryState};
+use ralphloop_core::policy;
+use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_engine::git::{FindingKind, Severity, attempt_ref};
 use ralphloop_engine::journal::JournalError;
 use ralphloop_engine::runs::{RunFolder, StateFolder};
+use ralphloop_engine::settings::{OnDirty, Settings};
 use ralphloop_engine::start::{self, Place, TakingUp};
 
 use super::launch::Prepared;
@@ -40,12 +42,12 @@ pub(super) enum Wish {
 pub(super) async fn decide(
     wish: Wish,
     asks: bool,
-    prepared: &Prepared,
+    prepared: &mut Prepared,
     place: &Place,
 ) -> Result<Option<TakingUp>, CliError> {
     let state = StateFolder::of(&place.repository.places().common_dir);
     let (folder, run) = match wish {
-        Wish::Fresh => return Ok(clean_tree(asks, place).await?.then_some(TakingUp::Never)),
+        Wish::Fresh => return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
         Wish::Run(folder) => {
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
             (folder, run)
@@ -54,7 +56,9 @@ pub(super) async fn decide(
             let unfinished = start::unfinished_run(&state, &prepared.work);
             match unfinished.map_err(|error| spec::not_started(&error, &prepared.work))? {
                 Some(found) => found,
-                None => return Ok(clean_tree(asks, place).await?.then_some(TakingUp::Unfinished)),
+                None => {
+                    return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Unfinished));
+                }
             }
         }
     };
@@ -80,7 +84,7 @@ pub(super) async fn decide(
             'n' => return Ok(Some(TakingUp::Never)),
             // Whether changes are an interrupted attempt's cannot be told, so that all of them are kept and put back.
             'r' if !facts.under_way.is_empty() => return Ok(Some(TakingUp::Run(folder))),
-            'r' => return Ok(clean_tree(asks, place).await?.then_some(TakingUp::Run(folder))),
+            'r' => return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Run(folder))),
             _ => return Ok(None),
         }
     }
@@ -128,26 +132,24 @@ impl Facts {
             Activity::Ended(outcome) => outcome_text(outcome),
             _ => "it was cut off, and its process is gone".to_owned(),
         };
-        let left = |state: &StoryState| matches!(state, StoryState::Pending | StoryState::Running);
+        let is_open = |state: &StoryState| matches!(state, StoryState::Pending | StoryState::Running);
         let stories = |wanted: &dyn Fn(&StoryState) -> bool| run.records().filter(|(_, r)| wanted(&r.state)).count();
-        let (passed, open) = (stories(&StoryState::passed), stories(&left));
-        let under_way: Vec<String> = run
-            .attempts()
-            .map(|attempt| {
-                let doing = match attempt.phase {
-                    Phase::Checking(_) => "its checks were cut short".to_owned(),
-                    _ => phase_words(attempt, run),
-                };
-                let kept = attempt_ref(run.id(), &attempt.id);
-                format!(
-                    "{} was under way ({doing}): what it left in the tree is kept at {kept} and put back, then its story is tried again",
-                    one_line(&attempt.id.to_string())
-                )
-            })
-            .collect();
-        let mut left_behind = Vec::new();
+        let (passed, open) = (stories(&StoryState::passed), stories(&is_open));
+        let say = |attempt: &Attempt| {
+            let doing = match attempt.phase {
+                Phase::Checking(_) => "its checks were cut short".to_owned(),
+                _ => phase_words(attempt, run),
+            };
+            let kept = attempt_ref(run.id(), &attempt.id);
+            format!(
+                "{} was under way ({doing}): what it left in the tree is kept at {kept} and put back, then its story is tried again",
+                one_line(&attempt.id.to_string())
+            )
+        };
+        let under_way: Vec<String> = run.attempts().map(say).collect();
+        let mut left = Vec::new();
         for attempt in run.attempts() {
-            left_behind.extend(changed(&folder.checkpoint_name(&attempt.id), place).await);
+            left.extend(changed(&folder.checkpoint_name(&attempt.id), place).await);
         }
         Self {
             heading: format!("run {} of {} ({}): {}", run.id(), run.plan().work, state.as_str(), how),
@@ -155,9 +157,9 @@ impl Facts {
                 "{passed} of {} passed, {open} left to do",
                 count(run.records().count(), "story", "stories")
             ),
-            left: left_behind,
             nothing_left: open == 0 && under_way.is_empty(),
             under_way,
+            left,
         }
     }
 
@@ -200,8 +202,8 @@ fn named(paths: &[PathBuf]) -> String {
 
 /// Asks what becomes of uncommitted changes of the user, if there are any; whether the tree is ready now. Without anybody
 /// to ask, the start says what is wrong.
-async fn clean_tree(asks: bool, place: &Place) -> Result<bool, CliError> {
-    if !asks {
+async fn clean_tree(asks: bool, settings: &mut Settings, place: &Place) -> Result<bool, CliError> {
+    if !asks || settings.on_dirty == OnDirty::Worktree || settings.place == policy::Place::Worktrees {
         return Ok(true);
     }
     loop {
@@ -217,11 +219,16 @@ async fn clean_tree(asks: bool, place: &Place) -> Result<bool, CliError> {
         let answers = [
             ('a', "look again: they are committed or set aside now"),
             ('c', "commit them to the current branch, as they are"),
+            ('w', "leave them, and let the agent work in a worktree without them"),
             ('q', "quit, and leave everything as it is"),
         ];
         match ask("What becomes of them?", &answers)? {
             'a' => {}
             'c' => commit(place).await?,
+            'w' => {
+                settings.on_dirty = OnDirty::Worktree;
+                return Ok(true);
+            }
             _ => return Ok(false),
         }
     }

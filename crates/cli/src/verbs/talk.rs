@@ -13,23 +13,22 @@ use crate::output;
 
 /// A line about anything but the agent's own words is cut to this many columns.
 const WIDEST: usize = 400;
+/// How much of a stream tells how it reads, in bytes.
+const BEGINNING: usize = 16 << 10;
 
 /// The lines of a call's talk; empty if its transcript is gone.
 pub(super) fn of_call(folder: &RunFolder, attempt: &AttemptId, call: CallNumber) -> String {
     let path = transcript::path_of(folder.path(), attempt, call);
+    let Some(format) = format_of(&path) else { return String::new() };
     let Ok(reader) = Reader::open(&path) else { return String::new() };
     let mut text = String::new();
-    let mut decoder: Option<Decoder> = None;
+    let mut decoder = Decoder::new(format, "", u32::MAX);
     let mut events = Vec::new();
     for record in reader {
         match record {
             Ok(record) => {
                 let Some(stream) = stream_of(&record) else { continue };
-                decoder.get_or_insert_with(|| Decoder::new(format_of(&record), "", u32::MAX)).push(
-                    stream,
-                    &record.bytes,
-                    &mut events,
-                );
+                decoder.push(stream, &record.bytes, &mut events);
                 for event in events.drain(..) {
                     tell(&event, &mut text);
                 }
@@ -52,10 +51,18 @@ fn stream_of(record: &Record) -> Option<Stream> {
     }
 }
 
-/// How the output reads is not kept beside it; JSON lines tell themselves.
-fn format_of(first: &Record) -> Format {
-    let json = first.bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if json { Format::Claude } else { Format::Text }
+/// How the output reads is not kept beside it; the beginning tells. None if there is no transcript.
+fn format_of(path: &std::path::Path) -> Option<Format> {
+    let mut beginning = Vec::new();
+    for record in Reader::open(path).ok()?.map_while(Result::ok) {
+        if matches!(record.stream, transcript::Stream::Out) {
+            beginning.extend_from_slice(&record.bytes);
+        }
+        if beginning.len() > BEGINNING {
+            break;
+        }
+    }
+    Some(Format::of_stream(&beginning))
 }
 
 fn tell(event: &AgentEvent, text: &mut String) {

@@ -135,6 +135,22 @@ fn a_backlog_is_gone_on_with_after_a_crash() {
 }
 
 #[test]
+fn two_tasks_at_once_are_marked_each_in_its_file_and_new_tasks_land_too() {
+    let third = "backlog/tasks/task-3 - New.md";
+    let scene = scene();
+    scene.write(LENS, task("task-1", "Clean the lens", ""));
+    scene.write(MOUNT, mount());
+    scene.commit_all("Plan");
+    let adds = call().write("lens.txt", "on").write(third, &task("task-3", "New", "")).complete();
+    scene.scripted_agent(&each(adds, works("mount.txt")).story("# Story task-3", [works("new.txt")]));
+    scene.run(&["run", "backlog", "--headless", "--jobs", "2"]).exits(0);
+    assert_eq!(scene.read(LENS), done(&task("task-1", "Clean the lens", "")));
+    assert_eq!((scene.read(MOUNT), scene.read(third)), (done(&mount()), done(&task("task-3", "New", ""))));
+    assert_eq!(scene.landed().len(), 3);
+    scene.tree_is_clean();
+}
+
+#[test]
 fn a_task_that_cannot_be_read_stops_the_run_with_its_file_and_line() {
     let scene = backlog(&AgentScript::new());
     scene.write("backlog/tasks/task-4 - Bad.md", "---\nid: task-4\ntitle: Fix: it\n---\n");

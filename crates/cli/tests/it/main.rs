@@ -1,6 +1,7 @@
 //! The binary from outside: every test runs `ralphloop` in a scene of its own with a scripted agent.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod agents;
 mod branches;
 mod cleaning;
 mod closing;
@@ -19,6 +20,7 @@ mod openspec_change;
 mod printing;
 mod readme;
 mod real_claude;
+mod real_client;
 mod real_formats;
 mod recovery;
 mod refusals;

@@ -1,27 +1,11 @@
 //! The real Claude Code, pinned, against a scripted model on loopback: the whole loop, with nothing imitated but the model.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use ralphloop_testkit::model_api::{FaultKind, ModelApi, ModelScript, StoryScript};
 use ralphloop_testkit::scene::Scene;
 
-use crate::world::{COMPLETE, called_by_model, landed_once, scene};
-
-/// The installed program; the first test to need it installs it.
-fn client() -> PathBuf {
-    static CLIENT: OnceLock<PathBuf> = OnceLock::new();
-    CLIENT
-        .get_or_init(|| {
-            let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-            let installed = Command::new(root.join(".ci/install-test-tools")).output().unwrap();
-            assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-            root.join(".test-tools/node_modules/.bin/claude").canonicalize().unwrap()
-        })
-        .clone()
-}
+use crate::world::{COMPLETE, called_by_model, installed, landed_once, scene};
 
 const TASKS: &str = "openspec/changes/lamp/tasks.md";
 
@@ -32,7 +16,7 @@ fn world(script: ModelScript, credential: &str) -> (Scene, ModelApi) {
     scene.write(TASKS, "## 1. Alpha lamp\n\n- [ ] 1.1 Bulb\n\n## 2. Beta lamp\n\n- [ ] 2.1 Switch\n");
     scene.commit_all("Plan");
     let api = ModelApi::start(script).unwrap();
-    scene.link_program("claude", &client());
+    scene.link_program("claude", &installed("claude"));
     for (name, value) in [
         (credential, "test-key"),
         ("ANTHROPIC_BASE_URL", api.url().as_str()),

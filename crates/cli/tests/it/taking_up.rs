@@ -160,6 +160,9 @@ fn f37_changes_of_the_user_are_committed_or_looked_at_again_as_they_wish() {
     let (shown, code) = on_a_terminal(&scene, "run prd.json", "a\nq\n");
     says(&shown, &["uncommitted changes: README.md", "What becomes of them?", "nothing was started"]);
     assert_eq!((code, scene.read("README.md")), (Some(4), "mine, changed\n".to_owned()), "{shown}");
+    let (shown, code) = on_a_terminal(&scene, "run prd.json --story S1", "w\n");
+    assert_eq!((code, scene.read("README.md")), (Some(0), "mine, changed\n".to_owned()), "{shown}");
+    states(&scene, &[("S1", "passed")]);
     let (shown, code) = on_a_terminal(&scene, "run prd.json", "c\n");
     assert_eq!(code, Some(0), "{shown}");
     assert_eq!(scene.git(&["show", "HEAD:README.md"]), "mine, changed");

@@ -1,6 +1,8 @@
 //! The words in which the tests are written.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
 use ralphloop_testkit::scene::{Outcome, Running, Scene};
 use ralphloop_testkit::script::AgentScript;
@@ -12,6 +14,18 @@ pub(crate) use ralphloop_testkit::script::COMPLETE;
 /// The binary under test: the one that was built with the tests, or the one that `RALPHLOOP_UNDER_TEST` names.
 pub(crate) fn binary() -> PathBuf {
     std::env::var_os("RALPHLOOP_UNDER_TEST").map_or_else(|| env!("CARGO_BIN_EXE_ralphloop").into(), Into::into)
+}
+
+/// A real client, installed at its pinned version; the first test of a process to need one installs them all.
+pub(crate) fn installed(program: &str) -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let installed = Command::new(root.join(".ci/install-test-tools")).output().unwrap();
+        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
+        root.join(".test-tools/node_modules/.bin")
+    });
+    folder.join(program).canonicalize().unwrap()
 }
 
 /// A scene for the binary: a repository with one commit.

@@ -29,6 +29,8 @@ pub struct Attempt {
     pub(super) carried: Vec<String>,
     /// What is known of its base, which others may not share.
     pub(super) base: Baseline,
+    /// Calls that repaired.
+    pub(super) repairs: u32,
     /// How often its work was merged with what had landed meanwhile.
     pub(super) merges: u32,
     /// Stories that have landed since it began.
@@ -150,6 +152,7 @@ impl Attempt {
             phase: Phase::Beginning,
             carried: Vec::new(),
             base,
+            repairs: 0,
             merges: 0,
             landed_meanwhile: Vec::new(),
             resolves: Vec::new(),
@@ -169,7 +172,9 @@ impl Attempt {
     /// What follows once the lane of an interrupted attempt is put back: a verdict that was reached before holds.
     pub(super) fn after_interruption(&self) -> AfterRevert {
         match &self.phase {
-            Phase::Reverting { then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. }) } => then.clone(),
+            Phase::Reverting {
+                then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. } | AfterRevert::Unmerged { .. }),
+            } => then.clone(),
             _ => AfterRevert::Again,
         }
     }
@@ -191,13 +196,14 @@ impl Run {
         let id = attempt.id.clone();
         match (attempt.phase.clone(), fact) {
             (Phase::Beginning, Fact::AttemptStarted { .. }) => self.begun(&id),
+            (Phase::Beginning, Fact::Trespassed { why, .. }) => {
+                let known = self.is_alarmed();
+                self.abandon(&id);
+                self.halt(moved(why), known)
+            }
             (Phase::Beginning, Fact::LaneFailed { why, .. }) => {
                 self.abandon(&id);
                 self.end(Outcome::Environment { reason: format!("there is no working tree for {id}: {why}") })
-            }
-            (Phase::Beginning, Fact::Trespassed { why, .. }) => {
-                self.abandon(&id);
-                self.halt(moved(why))
             }
             (
                 Phase::Baseline { queue },
@@ -225,9 +231,10 @@ impl Run {
                 Phase::Inspecting { .. } | Phase::Merging(_) | Phase::Landing(_) | Phase::Reverting { .. },
                 Fact::RepositoryBroken { why, .. },
             ) => {
-                let why = why.clone();
+                let known = self.is_alarmed();
                 self.leave_unclean(&id);
-                self.halt(Outcome::Paused { reason: format!("the repository was changed under the run: {why}") })
+                let reason = format!("the repository was changed under the run: {why}");
+                self.halt(Outcome::Paused { reason }, known)
             }
             (Phase::Checking(checking), Fact::CheckFinished { stage, check, result, took, .. })
                 if checking.stage == *stage && checking.queue.front() == Some(check) =>
@@ -241,11 +248,10 @@ impl Run {
                 self.reverted(&id, then, kept.as_ref(), notes)
             }
             (Phase::Reverting { .. }, Fact::RevertFailed { why, .. }) => {
-                let why = why.clone();
+                let known = self.is_alarmed();
                 self.leave_unclean(&id);
-                self.end(Outcome::Paused {
-                    reason: format!("the tree could not be put back, so nothing more starts in it: {why}"),
-                })
+                let reason = format!("the tree could not be put back, so nothing more starts in it: {why}");
+                self.end_alarmed(Outcome::Paused { reason }, known)
             }
             _ => Vec::new(),
         }
@@ -275,15 +281,16 @@ impl Run {
     // Base checks and checkpoint.
 
     fn begun(&mut self, id: &AttemptId) -> Vec<Effect> {
-        if self.stopping_now() {
+        if self.begins_nothing() {
             self.abandon(id);
             return self.go_on();
         }
         let landings = self.baseline.landings;
+        let lands = self.attempts.values().any(|attempt| matches!(attempt.phase, Phase::Landing(_)));
         let gates: Vec<usize> = self.gates_fastest_first().collect();
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        if attempt.base.landings != landings {
-            // Something landed while the lane was made ready, so nobody knows which base it has.
+        if attempt.base.landings != landings || lands {
+            // Something landed while the lane was made ready, or may have, so nobody knows which base it has.
             attempt.base = Baseline::of_nobody_else();
         }
         let base = &attempt.base;
@@ -314,7 +321,7 @@ impl Run {
         check: CheckRef,
         result: &CheckResult,
     ) -> Vec<Effect> {
-        if self.stopping_now() || *result == CheckResult::Stopped {
+        if self.begins_nothing() || *result == CheckResult::Stopped {
             self.abandon(id);
             return self.go_on();
         }
@@ -350,7 +357,7 @@ impl Run {
     }
 
     fn checkpointed(&mut self, id: &AttemptId) -> Vec<Effect> {
-        if self.stopping_now() {
+        if self.begins_nothing() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
         let brief = self.first_brief(id);
@@ -474,10 +481,11 @@ impl Run {
         let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
         match judge(&report, &tree, &done, needs_no_change) {
             Verdict::Pass(found) => {
+                let merged = ground.is_some();
                 let proof =
                     Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
                 // A merged tree stands on the newest commit, since nothing lands before it.
-                if ground.is_some() { self.land(id, proof) } else { self.proven(id, proof) }
+                if merged { self.land(id, proof) } else { self.proven(id, proof) }
             }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
@@ -501,12 +509,15 @@ impl Run {
         if self.halted {
             return self.revert(id, HALTED, AfterRevert::Again);
         }
-        if call.0 >= self.policy.max_repairs {
+        if self.attempt(id).is_none_or(|attempt| attempt.repairs >= self.policy.max_repairs) {
             return self.fail(id, failure_of_checks(failures), &AgentEnd::Finished, tree);
         }
         if let Some(outcome) = self.bound_reached() {
             let reason = format!("{}, and no repair may start", failure_of_checks(failures).reason);
             return self.revert(id, &reason, AfterRevert::End(outcome));
+        }
+        if let Some(attempt) = self.attempts.get_mut(&id.story) {
+            attempt.repairs += 1;
         }
         let brief = self.repair_brief(id, failures);
         let mut effects = self.start_agent(id, CallNumber(call.0 + 1), brief);

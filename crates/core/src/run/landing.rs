@@ -1,8 +1,8 @@
 //! From proof to the branch: proven attempts land one at a time, each on where the branch stands then.
 
-use super::Run;
 use super::attempt::{AfterRevert, Attempt, Checking, Phase, Proof};
 use super::story::StoryState;
+use super::{Baseline, Run};
 use crate::effect::{Effect, Failure, Ground};
 use crate::event::{CheckStage, Fact};
 use crate::evidence::{Merge, TreeReport};
@@ -38,9 +38,9 @@ impl Run {
         if let Some(put_back) = self.may_not_land(id) {
             return put_back;
         }
-        let ground = proof.ground;
+        let (call, ground) = (proof.call, proof.ground);
         self.phase(id, Phase::Landing(Box::new(proof)));
-        vec![Effect::Land { attempt: id.clone(), ground }]
+        vec![Effect::Land { attempt: id.clone(), call, ground }]
     }
 
     fn may_not_land(&mut self, id: &AttemptId) -> Option<Vec<Effect>> {
@@ -56,18 +56,21 @@ impl Run {
 
     /// Lets the next proven attempt land, if none is landing.
     pub(super) fn next_landing(&mut self) -> Vec<Effect> {
-        if self.attempts.values().any(Attempt::is_landing) {
+        if self.stopping_now() || self.halted || self.attempts.values().any(Attempt::is_landing) {
             return Vec::new();
         }
         let next = self.attempts.values().filter_map(|a| Some((a.turn()?, a.id.clone()))).min();
         let Some((_, id)) = next else { return Vec::new() };
         let Some(Phase::Queued(proof)) = self.attempt(&id).map(|a| a.phase.clone()) else { return Vec::new() };
+        let call = proof.call;
         self.phase(&id, Phase::Merging(proof));
-        vec![Effect::Merge { attempt: id }]
+        vec![Effect::Merge { attempt: id, call }]
     }
 
     pub(super) fn merging_step(&mut self, id: &AttemptId, proof: Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
+            // Each merge of an attempt follows another call of its agent.
+            Fact::Merged { call, .. } if *call != proof.call => Vec::new(),
             Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
                 self.revert(id, "the run was stopped", AfterRevert::Again)
             }
@@ -87,7 +90,7 @@ impl Run {
     /// What was proven on another base is proven again on the merged tree.
     fn check_merged(&mut self, id: &AttemptId, proof: Proof, tree: TreeReport) -> Vec<Effect> {
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        attempt.merges += 1;
+        attempt.stands_anew();
         let merges = attempt.merges;
         if merges > MERGES {
             let why = format!("others landed before it {MERGES} times");
@@ -102,7 +105,7 @@ impl Run {
     /// Asks the agent to resolve the conflicts in the tree.
     fn resolve(&mut self, id: &AttemptId, proof: &Proof, files: &[String]) -> Vec<Effect> {
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        attempt.merges += 1;
+        attempt.stands_anew();
         if attempt.merges > MERGES {
             return self.give_up_merging(id, &format!("conflicts in {}", files.join(", ")));
         }
@@ -160,7 +163,7 @@ impl Run {
     pub(super) fn landing_step(&mut self, id: &AttemptId, proof: &Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::Landed { commit, notes, .. } => self.landed(id, commit, proof.ground, notes),
-            Fact::LandingRefused { by, output, .. } => {
+            Fact::LandingRefused { call, by, output, .. } if *call == proof.call => {
                 let reason = refused(by, output);
                 let failure = Failure { reason, output: output.clone(), at_baseline: false };
                 self.checks_failed(id, proof.call, vec![failure], &proof.tree)
@@ -199,25 +202,29 @@ impl Run {
     }
 
     /// The agent of this attempt moved what is not its own, as far as anybody can tell: the attempt failed, and nothing is
-    /// put on top of what was moved.
+    /// put on top of what was moved. Once that is known, the agents of other attempts are not to blame for it.
     pub(super) fn trespassed(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
         if self.halted {
             // It is known already, and was another's doing as far as anybody can tell.
             return self.revert(id, HALTED, AfterRevert::Again);
         }
+        let known = self.is_alarmed();
+        self.halted = true;
         let reason = format!("something outside its worktree was moved while it ran: {why}");
         let failure = AttemptFailure { reason, tell: Tell::Reason };
         let end = crate::evidence::AgentEnd::Finished;
         let mut effects = self.fail(id, failure, &end, &TreeId(String::new()));
-        effects.extend(self.halt(moved(why)));
+        effects.extend(self.halt(moved(why), known));
         effects
     }
 
     /// Something was moved, and nobody can tell by whom.
     fn trespass_found(&mut self, id: &AttemptId, why: &str) -> Vec<Effect> {
+        let known = self.is_alarmed();
+        self.halted = true;
         let mut effects =
             self.revert(id, &format!("nothing lands on top of what was moved: {why}"), AfterRevert::Again);
-        effects.extend(self.halt(moved(why)));
+        effects.extend(self.halt(moved(why), known));
         effects
     }
 }
@@ -234,6 +241,12 @@ impl Attempt {
             Phase::Queued(proof) => Some(proof.turn),
             _ => None,
         }
+    }
+
+    /// It was merged: what was known of the base that it began on says nothing of the one that it stands on now.
+    fn stands_anew(&mut self) {
+        self.merges += 1;
+        self.base = Baseline::of_nobody_else();
     }
 
     /// The branch stands still for it.

@@ -285,14 +285,28 @@ impl Run {
         self.go_on()
     }
 
+    /// Somebody has to look at the repository before anything else is done in it.
+    fn is_alarmed(&self) -> bool {
+        self.halted || !self.unclean.is_empty()
+    }
+
+    /// The same, for a reason that a person has to know of whatever else ends the run, unless there was one of the kind
+    /// before.
+    fn end_alarmed(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
+        if !known && matches!(self.activity, Activity::Ending(_)) {
+            self.activity = Activity::Ending(outcome.clone());
+        }
+        self.end(outcome)
+    }
+
     /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
-    fn halt(&mut self, outcome: Outcome) -> Vec<Effect> {
+    fn halt(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
         self.halted = true;
         let queued: Vec<AttemptId> =
             self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
         let mut effects: Vec<Effect> =
             queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
-        effects.extend(self.end(outcome));
+        effects.extend(self.end_alarmed(outcome, known));
         effects
     }
 
@@ -321,6 +335,11 @@ impl Run {
             Activity::Waiting(_) => self.go_on(),
             _ => Vec::new(),
         }
+    }
+
+    /// No agent is called any more.
+    fn begins_nothing(&self) -> bool {
+        self.halted || self.stopping_now()
     }
 
     fn stopping_now(&self) -> bool {

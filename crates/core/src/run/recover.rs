@@ -13,10 +13,8 @@ impl Run {
     /// Counts what calls had used that were under way when the process died.
     pub(super) fn count_cut_off(&mut self, calls: &[CutOff]) {
         for CutOff { attempt, call, usage } in calls {
-            let was_under_way = self
-                .attempt(attempt)
-                .is_some_and(|under_way| matches!(under_way.phase, Phase::Agent { call: running } if running == *call));
-            if !was_under_way {
+            let phase = self.attempt(attempt).map(|under_way| &under_way.phase);
+            if !matches!(phase, Some(Phase::Agent { call: running }) if running == call) {
                 continue;
             }
             self.usage = self.usage.plus(*usage);
@@ -37,7 +35,10 @@ impl Run {
         if self.policy.gates != policy.gates {
             self.gate_times.clear();
         }
-        self.policy = policy.clone();
+        // What lies in lanes of one kind is put right there before lanes of another kind are used.
+        let lies_somewhere = !(self.is_idle() && self.unclean.is_empty());
+        let place = if lies_somewhere { self.policy.place } else { policy.place };
+        self.policy = Policy { place, ..policy.clone() };
         agent.clone_into(&mut self.agent);
         self.stop = None;
         self.pause = false;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Phase};
 use super::story::{StoryRecord, StoryState};
 use super::{Activity, Run};
 use crate::effect::Effect;
@@ -47,12 +47,24 @@ impl Run {
         self.adopt(plan);
     }
 
-    /// The plan as it reads now: new stories come in, those that were ticked or taken out meanwhile are not begun.
-    pub(super) fn adopt(&mut self, plan: Plan) {
+    /// The plan as it reads now, but for the stories that are being worked on: what an attempt began with holds until it is
+    /// over.
+    pub(super) fn adopt(&mut self, mut plan: Plan) {
+        let goes_on = |attempt: &&Attempt| !matches!(attempt.phase, Phase::Reverting { .. });
+        for begun in self.attempts.values().filter(goes_on).filter_map(|a| self.plan.story(&a.id.story)) {
+            match plan.stories.iter_mut().find(|s| s.id == begun.id) {
+                Some(story) => story.clone_from(begun),
+                None => plan.stories.push(begun.clone()),
+            }
+        }
         self.plan = plan;
         self.enrol_stories();
+        self.stories.values_mut().for_each(StoryRecord::unblock);
+    }
+
+    /// Stories that were ticked or taken out of the spec are not begun.
+    fn heed_the_plan(&mut self) {
         for (id, record) in &mut self.stories {
-            record.unblock();
             let open = !record.state.passed() && record.state != StoryState::Running;
             match self.plan.stories.iter().find(|s| s.id == *id) {
                 Some(story) if open && story.state == WorkState::Done => {
@@ -78,6 +90,7 @@ impl Run {
             return self.end(outcome);
         }
         self.activity = Activity::Working;
+        self.heed_the_plan();
         self.skip_what_cannot_be_verified();
         self.block_dependants();
         let mut effects = Vec::new();

@@ -47,7 +47,7 @@ fn samples() -> Vec<Fact> {
         Fact::TreeInspected { attempt: id(), call, report: complete().tree },
         Fact::RepositoryBroken { attempt: id(), why: text() },
         Fact::Landed { attempt: id(), commit: "c1".into(), notes: vec![text()] },
-        Fact::LandingRefused { attempt: id(), by: text(), output: text() },
+        Fact::LandingRefused { attempt: id(), call, by: text(), output: text() },
         Fact::LandingFailed { attempt: id(), why: text() },
         Fact::Reverted { attempt: id(), kept: Some(text()), notes: Vec::new() },
         Fact::RevertFailed { attempt: id(), why: text() },

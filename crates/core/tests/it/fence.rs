@@ -37,7 +37,7 @@ fn facts_of(attempt: &AttemptId, call: CallNumber) -> Vec<Fact> {
         Fact::TreeInspected { attempt: id(), call, report: tree },
         Fact::RepositoryBroken { attempt: id(), why: why() },
         Fact::Landed { attempt: id(), commit: "c".into(), notes: Vec::new() },
-        Fact::LandingRefused { attempt: id(), by: why(), output: why() },
+        Fact::LandingRefused { attempt: id(), call, by: why(), output: why() },
         Fact::LandingFailed { attempt: id(), why: why() },
         Fact::Reverted { attempt: id(), kept: None, notes: Vec::new() },
         Fact::RevertFailed { attempt: id(), why: why() },

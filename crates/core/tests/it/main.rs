@@ -8,6 +8,7 @@ mod attempts;
 mod edits;
 mod facts;
 mod fence;
+mod lanes;
 mod limits;
 mod restarts;
 mod simulation;

@@ -134,7 +134,7 @@ fn a_broken_repository_pauses_the_run_in_each_phase_that_may_see_it() {
     ] {
         let mut play =
             Play::new(vec![story("S1")], retries(0, OnExhausted::Stop)).agents([claims_failure("x"), complete()]);
-        if phase(&Effect::Land { attempt: attempt("S1", 1), ground: Ground::Verified }) {
+        if phase(&Effect::Land { attempt: attempt("S1", 1), call: CallNumber(0), ground: Ground::Verified }) {
             play = Play::new(vec![story("S1")], gated()).agents([complete(), complete()]);
         }
         play.until(phase);

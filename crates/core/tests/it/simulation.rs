@@ -10,6 +10,11 @@ fn no_world_breaks_an_invariant() {
         Ok(tally) => {
             println!("{SEEDS} seeds: {tally:?}");
             assert!(tally.crashes > SEEDS / 2 && tally.landed > SEEDS / 2, "the worlds are too quiet: {tally:?}");
+            let enough = tally.crashes_among_many > SEEDS / 4
+                && tally.merges > SEEDS / 5
+                && tally.conflicts > SEEDS / 50
+                && tally.resolved > SEEDS / 200;
+            assert!(enough, "lanes meet too seldom: {tally:?}");
         }
         Err(broken) => panic!("seed {}: {}\n{}", broken.seed, broken.breach, broken.trace.join("\n")),
     }

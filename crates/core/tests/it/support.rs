@@ -170,6 +170,10 @@ pub(crate) struct Play {
     /// What each agent was told.
     pub(crate) briefs: Vec<Brief>,
     agents: VecDeque<Call>,
+    /// What the agents that have ended left, until somebody looks.
+    ended: BTreeMap<AttemptId, Call>,
+    /// What comes of merges, by story in turn; then nothing has landed meanwhile.
+    merges: BTreeMap<StoryId, VecDeque<Merge>>,
     /// Results of checks on the base that are not passed.
     pub(crate) base: BTreeMap<CheckRef, CheckResult>,
     /// Results of checks of what agents left, in turn; then they pass.
@@ -203,6 +207,8 @@ impl Play {
             log: Vec::new(),
             briefs: Vec::new(),
             agents: VecDeque::new(),
+            ended: BTreeMap::new(),
+            merges: BTreeMap::new(),
             base: BTreeMap::new(),
             results: BTreeMap::new(),
             landings: 0,
@@ -226,6 +232,31 @@ impl Play {
     pub(crate) fn check(mut self, check: CheckRef, results: impl IntoIterator<Item = CheckResult>) -> Self {
         self.results.entry(check).or_default().extend(results);
         self
+    }
+
+    /// What comes of merges of the story's attempts.
+    pub(crate) fn merges(mut self, story: &str, merges: impl IntoIterator<Item = Merge>) -> Self {
+        self.merges.entry(StoryId::from(story)).or_default().extend(merges);
+        self
+    }
+
+    /// Answers what is asked for that story, or for none, until it is asked for something of which `here` is true. What is
+    /// asked for other stories stays open, and the time of a wait does not come.
+    pub(crate) fn until_of(&mut self, story: &str, here: impl Fn(&Effect) -> bool) -> Effect {
+        loop {
+            let ours = |e: &Effect| match e.attempt() {
+                Some(attempt) => attempt.story.as_str() == story,
+                None => !matches!(e, Effect::Sleep { .. }),
+            };
+            let at = self.open.iter().position(ours);
+            let at = at.unwrap_or_else(|| panic!("nothing is asked for {story}: {:#?}", self.log));
+            let effect = self.open.remove(at).expect("it was just found");
+            self.open.push_front(effect.clone());
+            if here(&effect) {
+                return effect;
+            }
+            self.answer();
+        }
     }
 
     pub(crate) fn at_base(mut self, check: CheckRef, result: CheckResult) -> Self {
@@ -303,11 +334,14 @@ impl Play {
             }
             Effect::Checkpoint { attempt } => Fact::CheckpointTaken { attempt, notes: Vec::new() },
             Effect::StartAgent { attempt, call, .. } => {
-                let played = self.agents.front().unwrap_or_else(|| panic!("no agent is left: {:#?}", self.log));
-                Fact::AgentEnded { attempt, call, report: Box::new(played.report.clone()) }
+                let played = self.agents.pop_front().unwrap_or_else(|| panic!("no agent is left: {:#?}", self.log));
+                let report = Box::new(played.report.clone());
+                self.ended.insert(attempt.clone(), played);
+                Fact::AgentEnded { attempt, call, report }
             }
             Effect::Inspect { attempt, call, .. } => {
-                let mut report = self.agents.pop_front().expect("an agent ended").tree;
+                let left = self.ended.remove(&attempt).or_else(|| self.agents.pop_front());
+                let mut report = left.expect("an agent ended").tree;
                 if report.tree == TreeId::from("fresh") {
                     report.tree = TreeId(format!("tree {}", self.log.len()));
                 }
@@ -321,7 +355,10 @@ impl Play {
                 let kept = Some(format!("refs/ralphloop/r/{}/{}", attempt.story, attempt.number));
                 Fact::Reverted { attempt, kept, notes: Vec::new() }
             }
-            Effect::Merge { attempt } => Fact::Merged { attempt, merge: Merge::Current },
+            Effect::Merge { attempt, call } => {
+                let planned = self.merges.get_mut(&attempt.story).and_then(VecDeque::pop_front);
+                Fact::Merged { attempt, call, merge: planned.unwrap_or(Merge::Current) }
+            }
             Effect::Settle { attempt } => Fact::Settled { attempt },
             Effect::Sleep { until } => {
                 self.now = until;
@@ -350,6 +387,8 @@ impl Play {
 
     pub(crate) fn restart_with(&mut self, landed: &[(&str, &str)], spec: PlanChange, policy: Policy) {
         self.open.clear();
+        // Nobody looked at what they left.
+        std::mem::take(&mut self.ended).into_values().rev().for_each(|call| self.agents.push_front(call));
         self.run = Run::replay(&self.events).expect("the journal makes a run");
         let cut_off = std::mem::take(&mut self.cut_off);
         self.tell(Fact::Restarted {
@@ -406,9 +445,9 @@ fn words(effect: &Effect, now: Timestamp) -> String {
         Effect::StartAgent { attempt, call, .. } => format!("agent {attempt} call {}", call.0),
         Effect::Inspect { attempt, .. } => format!("inspect {attempt}"),
         Effect::StopWork { attempt } => format!("stop {attempt}"),
-        Effect::Land { attempt, ground } => format!("land {attempt} {ground:?}"),
+        Effect::Land { attempt, ground, .. } => format!("land {attempt} {ground:?}"),
         Effect::Revert { attempt, .. } => format!("revert {attempt}"),
-        Effect::Merge { attempt } => format!("merge {attempt}"),
+        Effect::Merge { attempt, .. } => format!("merge {attempt}"),
         Effect::Settle { attempt } => format!("settle {attempt}"),
         Effect::Sleep { until } => format!("sleep {} s", until.since(now).as_secs()),
         Effect::Finish { outcome } => format!("finish {outcome:?}"),

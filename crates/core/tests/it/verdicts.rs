@@ -301,9 +301,11 @@ fn a_hook_that_refuses_is_repaired_and_then_fails() {
     let mut play = Play::new(vec![story("S1")], Policy { max_repairs: 1, ..retries(0, OnExhausted::Stop) })
         .agents([complete(), complete()]);
     for _ in 0..2 {
-        let Effect::Land { attempt, .. } = play.until(|e| matches!(e, Effect::Land { .. })) else { unreachable!() };
+        let Effect::Land { attempt, call, .. } = play.until(|e| matches!(e, Effect::Land { .. })) else {
+            unreachable!()
+        };
         let (by, output) = ("the hook pre-commit".to_owned(), "line too long".to_owned());
-        play.answer_with(ralphloop_core::event::Fact::LandingRefused { attempt, by, output });
+        play.answer_with(ralphloop_core::event::Fact::LandingRefused { attempt, call, by, output });
     }
     assert_eq!(play.end(), Outcome::Failed);
     assert_eq!(play.briefs[1].repair[0].output, "line too long");

@@ -20,7 +20,7 @@ pub(crate) struct Work {
     pub(crate) breaks_gates: bool,
 }
 
-/// What an attempt has done to the lane.
+/// What an attempt has done to its lane.
 #[derive(Debug, Clone)]
 pub(crate) struct Dirt {
     pub(crate) owner: AttemptId,
@@ -32,11 +32,23 @@ pub(crate) struct Dirt {
     pub(crate) removed: Option<StoryId>,
     /// It took its own checks out of the spec.
     pub(crate) no_checks: bool,
+    /// Files in which a merge's conflicts are marked.
+    pub(crate) markers: Vec<String>,
+    /// It was to resolve conflicts, and did more.
+    pub(crate) strayed: bool,
 }
 
 impl Dirt {
     pub(crate) fn new(owner: AttemptId) -> Self {
-        Self { owner, work: 0, ticks: BTreeSet::new(), removed: None, no_checks: false }
+        Self {
+            owner,
+            work: 0,
+            ticks: BTreeSet::new(),
+            removed: None,
+            no_checks: false,
+            markers: Vec::new(),
+            strayed: false,
+        }
     }
 
     /// It has touched anything at all.
@@ -55,13 +67,16 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    pub(crate) fn new(world: &mut World, rng: &mut Rng, faults: &Faults, attempt: &AttemptId, now: Timestamp) -> Self {
-        let before = world.dirt.clone().unwrap_or_else(|| Dirt::new(attempt.clone()));
+    pub(crate) fn new(world: &mut World, rng: &mut Rng, faults: &Faults, before: Dirt, now: Timestamp) -> Self {
         let refused = provider_trouble(world, rng, faults, now);
         let starts = refused.is_none();
         let end = refused.unwrap_or_else(|| end(rng, faults));
         let works = starts && !matches!(end, AgentEnd::PermissionDenied { .. } | AgentEnd::PromptTooLong { .. });
-        let dirt = if works { work(world, rng, faults, before) } else { before };
+        let dirt = match (works, before.markers.is_empty()) {
+            (false, _) => before,
+            (true, true) => work(world, rng, faults, before),
+            (true, false) => resolve(world, rng, faults, before),
+        };
         let mut report = finished(claim(rng));
         if end != AgentEnd::Finished {
             report.claim = Claim::None { near_miss: None };
@@ -176,5 +191,19 @@ fn work(world: &mut World, rng: &mut Rng, faults: &Faults, mut dirt: Dirt) -> Di
         dirt.removed = Some(rng.pick(&world.plan.stories).id.clone());
     }
     dirt.no_checks |= lies && rng.chance(150);
+    dirt
+}
+
+/// What a call that is to resolve conflicts leaves in the lane.
+fn resolve(world: &mut World, rng: &mut Rng, faults: &Faults, mut dirt: Dirt) -> Dirt {
+    let lies = rng.chance(faults.lie);
+    let good = |rng: &mut Rng| !lies && rng.chance(930);
+    let work = Work { gates: [good(rng), good(rng)], checks: [good(rng), good(rng)], breaks_gates: false };
+    dirt.work = world.new_work(work);
+    // Marks in a text that nothing checks break nothing.
+    if !rng.chance(faults.lie / 2 + 50) {
+        dirt.markers.clear();
+    }
+    dirt.strayed = rng.chance(faults.lie / 4 + 20);
     dirt
 }

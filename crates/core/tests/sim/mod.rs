@@ -3,6 +3,9 @@
 //! it again.
 
 mod agent;
+mod executors;
+mod landing;
+mod lane;
 mod planted;
 mod rng;
 pub(crate) mod scenario;
@@ -21,6 +24,12 @@ pub(crate) struct Tally {
     pub(crate) crashes: u64,
     pub(crate) calls: u64,
     pub(crate) landed: u64,
+    /// Deaths with more than one attempt under way.
+    pub(crate) crashes_among_many: u64,
+    pub(crate) merges: u64,
+    pub(crate) conflicts: u64,
+    /// Landings after conflicts.
+    pub(crate) resolved: u64,
 }
 
 impl Tally {
@@ -29,6 +38,10 @@ impl Tally {
         self.crashes += other.crashes;
         self.calls += other.calls;
         self.landed += other.landed;
+        self.crashes_among_many += other.crashes_among_many;
+        self.merges += other.merges;
+        self.conflicts += other.conflicts;
+        self.resolved += other.resolved;
     }
 }
 

@@ -2,9 +2,12 @@
 //! border of the core (what it is told, what it asks for) or in the engine's part of the world, so that the core itself
 //! carries none.
 
+use std::collections::BTreeMap;
+
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CheckRef, CheckStage, Fact, PlanChange, StopLevel};
-use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
+use ralphloop_core::ids::{AttemptId, LaneId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::policy::Policy;
@@ -50,10 +53,37 @@ pub(crate) enum Planted {
     StaleCache,
     /// A doubtful claim becomes a plain one: an agent that said nothing is taken to have said that it is done.
     BelievesSilence,
+    /// What was proven before a merge is taken to hold after it.
+    TrustsTheMerge,
+    /// Conflict markers are not seen.
+    IgnoresMarkers,
+    /// The next story is merged while one is landing.
+    LandsTwoAtOnce,
+    /// A story is said to have landed before its commit is there.
+    LandsInWords,
+    /// All attempts get the same lane.
+    SharesALane,
+    /// What waits for its turn to land is not put back when the run stops.
+    ForgetsTheQueue,
+    /// What is put back is not kept.
+    LosesTheWork,
+    /// What somebody moved under the run is not seen.
+    IgnoresTrespass,
+    /// More stories are begun at once than was allowed.
+    TooManyJobs,
+}
+
+/// What is known of the moment at which an effect is asked for.
+pub(crate) struct Moment<'a> {
+    /// The run was taken up just now.
+    pub(crate) restarted: bool,
+    /// The attempt waited for its turn to land before.
+    pub(crate) was_queued: bool,
+    pub(crate) run: &'a Run,
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 28] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -73,11 +103,20 @@ impl Planted {
         Self::SaysDone,
         Self::StaleCache,
         Self::BelievesSilence,
+        Self::TrustsTheMerge,
+        Self::IgnoresMarkers,
+        Self::LandsTwoAtOnce,
+        Self::LandsInWords,
+        Self::SharesALane,
+        Self::ForgetsTheQueue,
+        Self::LosesTheWork,
+        Self::IgnoresTrespass,
+        Self::TooManyJobs,
     ];
 
-    /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the check that
+    /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that
     /// it asked for last.
-    pub(crate) fn distort(self, fact: &mut Fact, run: Option<&Run>, awaited: Option<(CheckStage, CheckRef)>) {
+    pub(crate) fn distort(self, fact: &mut Fact, run: Option<&Run>, awaited: &Awaited) {
         match self {
             Self::NoFence => no_fence(fact, run),
             Self::NoPhaseCheck => no_phase_check(fact, awaited),
@@ -96,6 +135,18 @@ impl Planted {
                 }
             }
             Self::ForgetsTheBudget => with_policy(fact, |policy| policy.budget.iterations = None),
+            Self::TooManyJobs => with_policy(fact, |policy| policy.jobs = policy.jobs.saturating_add(1)),
+            Self::TrustsTheMerge => {
+                if let Fact::Merged { merge: merge @ Merge::Merged { .. }, .. } = fact {
+                    *merge = Merge::Current;
+                }
+            }
+            Self::IgnoresMarkers => {
+                if let Fact::TreeInspected { report, .. } = fact {
+                    report.unresolved.clear();
+                }
+            }
+            Self::IgnoresTrespass => ignore_trespass(fact, run),
             Self::DeafToStop => {
                 if matches!(fact, Fact::StopRequested { level: StopLevel::Now, .. }) {
                     *fact = Fact::LearningAdded { text: "stop".to_owned() };
@@ -113,7 +164,7 @@ impl Planted {
     }
 
     /// What the broken program does instead of the effect, and the facts that it makes up.
-    pub(crate) fn twist(self, effect: Effect, restarted: bool) -> (Vec<Effect>, Vec<Fact>) {
+    pub(crate) fn twist(self, effect: Effect, moment: &Moment) -> (Vec<Effect>, Vec<Fact>) {
         match (self, effect) {
             (Self::SkipsGates, Effect::RunCheck { attempt, stage, check: check @ CheckRef::Gate(_), .. }) => {
                 let took = std::time::Duration::ZERO;
@@ -124,8 +175,25 @@ impl Planted {
             (Self::NoCheckpoint, Effect::Checkpoint { attempt }) => {
                 (Vec::new(), vec![Fact::CheckpointTaken { attempt, notes: Vec::new() }])
             }
-            (Self::ForgetsTheRevert, Effect::Revert { attempt, .. }) if restarted => {
+            (Self::ForgetsTheRevert, Effect::Revert { attempt, .. }) if moment.restarted => {
                 (Vec::new(), vec![Fact::Reverted { attempt, kept: None, notes: Vec::new() }])
+            }
+            (Self::ForgetsTheQueue, Effect::Revert { attempt, .. }) if moment.was_queued => {
+                (Vec::new(), vec![Fact::Reverted { attempt, kept: None, notes: Vec::new() }])
+            }
+            (Self::SharesALane, Effect::Begin { attempt, .. }) => {
+                (vec![Effect::Begin { attempt, lane: LaneId(0) }], Vec::new())
+            }
+            (Self::LandsTwoAtOnce, effect @ Effect::Land { .. }) => {
+                let next = moment.run.attempts().find_map(|a| match &a.phase {
+                    Phase::Queued(proof) => Some(Effect::Merge { attempt: a.id.clone(), call: proof.call }),
+                    _ => None,
+                });
+                (std::iter::once(effect).chain(next).collect(), Vec::new())
+            }
+            (Self::LandsInWords, Effect::Land { attempt, call, ground }) => {
+                let fact = Fact::Landed { attempt: attempt.clone(), commit: "early".into(), notes: Vec::new() };
+                (vec![Effect::Land { attempt, call, ground }], vec![fact])
             }
             (Self::LosesTheTimer, Effect::Sleep { .. }) => (Vec::new(), Vec::new()),
             (Self::TwoAgents, Effect::StartAgent { attempt, call, brief }) => {
@@ -146,6 +214,9 @@ impl Planted {
     }
 }
 
+/// The checks that were asked for last, by attempt.
+pub(crate) type Awaited = BTreeMap<AttemptId, (CheckStage, CheckRef)>;
+
 fn no_fence(fact: &mut Fact, run: Option<&Run>) {
     let Some(now) = run.and_then(|run| run.attempts().next()).map(|a| a.id.clone()) else { return };
     match fact {
@@ -159,9 +230,19 @@ fn no_fence(fact: &mut Fact, run: Option<&Run>) {
     }
 }
 
-fn no_phase_check(fact: &mut Fact, awaited: Option<(CheckStage, CheckRef)>) {
-    if let (Fact::CheckFinished { stage, check, .. }, Some(awaited)) = (fact, awaited) {
-        (*stage, *check) = awaited;
+fn no_phase_check(fact: &mut Fact, awaited: &Awaited) {
+    if let Fact::CheckFinished { attempt, stage, check, .. } = fact
+        && let Some(awaited) = awaited.get(attempt)
+    {
+        (*stage, *check) = *awaited;
+    }
+}
+
+fn ignore_trespass(fact: &mut Fact, run: Option<&Run>) {
+    if let Fact::Trespassed { attempt, .. } = fact
+        && let Some(Phase::Merging(proof)) = run.and_then(|run| run.attempt(attempt)).map(|a| &a.phase)
+    {
+        *fact = Fact::Merged { attempt: attempt.clone(), call: proof.call, merge: Merge::Current };
     }
 }
 
@@ -170,9 +251,11 @@ fn trust_the_dead(fact: &mut Fact, run: Option<&Run>) {
     if !matches!(fact, Fact::Restarted { .. }) {
         return;
     }
-    if let Some(attempt) = run.attempts().next()
-        && let Phase::Agent { call } = attempt.phase
-    {
+    let mut agents = run.attempts().filter_map(|a| match a.phase {
+        Phase::Agent { call } => Some((a, call)),
+        _ => None,
+    });
+    if let Some((attempt, call)) = agents.next() {
         let report = Box::new(super::scenario::finished(Claim::Complete));
         *fact = Fact::AgentEnded { attempt: attempt.id.clone(), call, report };
     }

@@ -1,11 +1,12 @@
 //! What a seed decides before anything happens: the work, the policy, and how bad the world is.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::{StoryId, TaskId};
 use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, StoryKind, Task, WorkId, WorkState};
-use ralphloop_core::policy::{Budget, Gate, OnExhausted, Policy};
+use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
 use ralphloop_core::units::Usd;
 
 use super::rng::Rng;
@@ -34,6 +35,29 @@ pub(crate) struct Faults {
     pub(crate) provider: u64,
     /// Git refuses, or the repository changes under the run.
     pub(crate) git: u64,
+    /// A worktree cannot be made.
+    pub(crate) lane: u64,
+    /// Somebody moves the branch or the user's checkout, per look at them.
+    pub(crate) trespass: u64,
+    /// A merge has conflicts.
+    pub(crate) conflict: u64,
+    /// What was green by itself is red with what has landed meanwhile, per gate and check.
+    pub(crate) together: u64,
+}
+
+impl Faults {
+    /// Agents do what they say, mostly, and nobody interferes much.
+    fn kinder(self) -> Self {
+        let Self { crash, control, lie, bad_end, provider, .. } = self;
+        Self {
+            crash: crash / 4,
+            control: control / 4,
+            lie: lie / 4,
+            bad_end: bad_end / 10,
+            provider: provider / 10,
+            ..self
+        }
+    }
 }
 
 pub(crate) struct Scenario {
@@ -44,12 +68,14 @@ pub(crate) struct Scenario {
 
 impl Scenario {
     pub(crate) fn new(rng: &mut Rng) -> Self {
-        let count = 1 + rng.below(4);
+        let place = *rng.pick(&[Place::Checkout, Place::Worktrees]);
+        let (most, depends) = if place == Place::Checkout { (4, 350) } else { (7, *rng.pick(&[0, 100, 300])) };
+        let count = 1 + rng.below(most);
         let mut stories: Vec<Story> = Vec::new();
         for n in 0..count {
             let mut story = story(&format!("S{n}"));
             for earlier in &stories {
-                if rng.chance(350) {
+                if rng.chance(depends) {
                     story.deps.push(earlier.id.clone());
                 }
             }
@@ -62,7 +88,7 @@ impl Scenario {
         let gates = (0..*rng.pick(&[0, 1, 1, 2, 2]))
             .map(|n| Gate { name: format!("gate {n}"), command: format!("gate-{n}") })
             .collect();
-        let policy = policy(rng, gates, &stories);
+        let policy = Policy { place, jobs: jobs(rng), ..policy(rng, gates, &stories) };
         let faults = Faults {
             crash: *rng.pick(&[0, 5, 20, 60]),
             doubled: *rng.pick(&[0, 50, 300]),
@@ -75,12 +101,26 @@ impl Scenario {
             bad_end: *rng.pick(&[0, 50, 200, 900]),
             provider: *rng.pick(&[0, 30, 150]),
             git: *rng.pick(&[0, 0, 10, 40]),
+            lane: *rng.pick(&[0, 0, 10, 50]),
+            trespass: *rng.pick(&[0, 0, 5, 20]),
+            conflict: *rng.pick(&[0, 100, 500]),
+            together: *rng.pick(&[0, 50, 300]),
         };
+        // Lanes meet on the branch only where stories get that far.
+        let faults = if place == Place::Worktrees && rng.chance(500) { faults.kinder() } else { faults };
         Self { plan: plan(stories), policy, faults }
     }
 }
 
+/// How many stories may be under way at once.
+pub(crate) fn jobs(rng: &mut Rng) -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(u32::try_from(rng.below(8)).unwrap_or(0))
+}
+
 fn decorate(story: &mut Story, rng: &mut Rng) {
+    if rng.chance(300) {
+        story.description = format!("change `src/file{}.rs`", rng.below(3));
+    }
     if rng.chance(300) {
         story.priority = Some(Priority(f64::from(u32::try_from(rng.below(4)).unwrap_or(0)) / 2.0));
     }

@@ -1,21 +1,24 @@
 //! The decision loop in small: one queue of what is under way, the journal, the core, and death at any step.
 
 use std::collections::BTreeMap;
+use std::mem::Discriminant;
 use std::time::Duration;
 
 use ralphloop_core::effect::Effect;
-use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, StopCause, StopLevel};
+use ralphloop_core::event::{Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::ids::{AttemptId, CommitId, RunId};
-use ralphloop_core::policy::Policy;
-use ralphloop_core::run::{Activity, Run, StoryState};
+use ralphloop_core::policy::{Place, Policy};
+use ralphloop_core::run::{Activity, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
 
 use super::Tally;
-use super::planted::Planted;
+use super::executors::Started;
+use super::lane::{Process, Slot};
+use super::planted::{Awaited, Moment, Planted};
 use super::rng::Rng;
-use super::scenario::Scenario;
+use super::scenario::{Scenario, jobs};
 use super::watch::Watch;
-use super::world::{Breach, Process, Started, World};
+use super::world::{Breach, World};
 
 /// Steps after which a run is said not to end. The longest honest ones take a tenth of it.
 const ENDLESS: u64 = 20_000;
@@ -26,12 +29,12 @@ const MOST_RESUMES: u32 = 3;
 
 /// Something that is under way.
 enum Action {
-    /// An effect that its executor has not begun.
-    Do(Effect),
+    /// An effect that its executor has not begun, and for which lane.
+    Do(Effect, Slot),
     /// A fact that has not reached the loop.
     Tell(Fact),
-    /// What runs in the lane comes to its end; the number tells it from earlier ones.
-    EndProcess { number: u64, stopped: bool },
+    /// What runs in a lane comes to its end; the number tells it from earlier ones.
+    EndProcess { slot: Slot, number: u64, stopped: bool },
 }
 
 pub(crate) struct Session {
@@ -49,11 +52,13 @@ pub(crate) struct Session {
     clock_error: i64,
     sequence: u64,
     processes: u64,
-    /// Executors are serial: none begins before the one before it.
-    serial: u64,
+    /// Each lane has an executor of its own, which begins nothing before what was asked for before it.
+    serial: BTreeMap<Slot, u64>,
+    /// When the last word of what each lane did to the branch comes.
+    said: BTreeMap<Slot, u64>,
     /// Facts of the dead process that may yet turn up.
     leftovers: Vec<Fact>,
-    awaited: Option<(CheckStage, CheckRef)>,
+    awaited: Awaited,
     resumes: u32,
     sentences: u32,
     restarting: bool,
@@ -82,9 +87,10 @@ impl Session {
             clock_error: 1_750_000_000_000,
             sequence: 0,
             processes: 0,
-            serial: 0,
+            serial: BTreeMap::new(),
+            said: BTreeMap::new(),
             leftovers: Vec::new(),
-            awaited: None,
+            awaited: Awaited::new(),
             resumes: 0,
             sentences: 0,
             restarting: false,
@@ -103,6 +109,8 @@ impl Session {
         self.play_on()?;
         self.tally.calls = u64::from(self.watch.calls);
         self.tally.landed = self.world.commits.len() as u64;
+        let met = &self.world.meetings;
+        (self.tally.merges, self.tally.conflicts, self.tally.resolved) = (met.merges, met.conflicts, met.resolved);
         Ok(self.tally)
     }
 
@@ -144,10 +152,13 @@ impl Session {
                 continue;
             }
             match action {
-                Action::Do(effect) => self.carry_out(effect)?,
+                Action::Do(effect, slot) => self.carry_out(effect, slot)?,
                 Action::Tell(fact) => self.take(fact)?,
-                Action::EndProcess { number, stopped } if number == self.processes => self.end_process(stopped)?,
-                Action::EndProcess { .. } => {}
+                Action::EndProcess { slot, number, stopped } => {
+                    if number == self.world.lane(slot).number {
+                        self.end_process(slot, stopped)?;
+                    }
+                }
             }
         }
     }
@@ -212,7 +223,7 @@ impl Session {
             _ => None,
         };
         if let Some(planted) = self.planted {
-            planted.distort(&mut fact, self.run.as_ref(), self.awaited);
+            planted.distort(&mut fact, self.run.as_ref(), &self.awaited);
         }
         if self.dies(2) && self.run.is_some() {
             self.leftovers.push(fact);
@@ -242,8 +253,9 @@ impl Session {
     fn act_first(&mut self, event: Event) -> Result<(), Breach> {
         let before = self.run.clone();
         for effect in self.step(&event)? {
-            self.watch.asked(&effect, &self.scenario.policy, self.run.as_ref().expect("the run was started"))?;
-            self.carry_out(effect)?;
+            self.watch.asked(&effect, &self.policy, self.run.as_ref().expect("the run was started"))?;
+            let slot = self.slot(&effect)?;
+            self.carry_out(effect, slot)?;
         }
         if self.dies(1) {
             self.run = before;
@@ -254,8 +266,15 @@ impl Session {
     }
 
     fn step(&mut self, event: &Event) -> Result<Vec<Effect>, Breach> {
-        let under_way =
-            self.run.as_ref().and_then(|run| run.attempts().next()).map(|a| (a.id.clone(), self.charged(&a.id)));
+        let under_way: Vec<(AttemptId, u32)> = match (&self.run, event.fact.attempt()) {
+            (Some(run), Some(id)) => run.attempt(id).into_iter().map(|a| (a.id.clone(), self.charged(&a.id))).collect(),
+            (Some(run), None) if matches!(event.fact, Fact::Restarted { .. }) => {
+                run.attempts().map(|a| (a.id.clone(), self.charged(&a.id))).collect()
+            }
+            _ => Vec::new(),
+        };
+        let phase = self.phase_of(&event.fact);
+        let looks = self.run.as_ref().is_some_and(|run| *run.activity() == Activity::CheckingPlan);
         let effects = if let Some(run) = &mut self.run {
             run.step(event)
         } else {
@@ -263,14 +282,26 @@ impl Session {
             self.run = Some(run);
             effects
         };
-        self.conclude(under_way);
-        if self.commands_may_change && effects.iter().any(|e| matches!(e, Effect::Begin { .. })) {
+        for (attempt, charged) in under_way {
+            self.conclude(&attempt, charged);
+        }
+        let read = matches!(event.fact, Fact::PlanChecked { spec: PlanChange::Same | PlanChange::Changed { .. } });
+        if self.commands_may_change && (looks && read || effects.iter().any(|e| matches!(e, Effect::Begin { .. }))) {
             self.commands_may_change = false;
             self.world.pin_anew();
+        }
+        if phase.is_some() && phase != self.phase_of(&event.fact) {
+            self.watch.took_effect(&event.fact);
         }
         let run = self.run.as_ref().expect("the run was started");
         self.watch.taken(event, run)?;
         Ok(effects)
+    }
+
+    /// The phase of the attempt that the fact is about.
+    fn phase_of(&self, fact: &Fact) -> Option<Discriminant<Phase>> {
+        let attempt = self.run.as_ref()?.attempt(fact.attempt()?)?;
+        Some(std::mem::discriminant(&attempt.phase))
     }
 
     fn charged(&self, attempt: &AttemptId) -> u32 {
@@ -278,36 +309,45 @@ impl Session {
     }
 
     /// Tells the watch if the attempt that was under way is over for good.
-    fn conclude(&mut self, under_way: Option<(AttemptId, u32)>) {
-        let Some((attempt, charged)) = under_way else { return };
+    fn conclude(&mut self, attempt: &AttemptId, charged: u32) {
         let Some(record) = self.run().record(&attempt.story) else { return };
         let over = record.charged > charged
             || matches!(record.state, StoryState::Landed { .. } | StoryState::Blocked | StoryState::Failed);
         if over {
-            self.watch.concluded(&attempt);
+            self.watch.concluded(attempt);
         }
     }
 
     fn dispatch(&mut self, effects: Vec<Effect>, restarted: bool) -> Result<(), Breach> {
         for effect in effects {
             let (effects, facts) = match self.planted {
-                Some(planted) => planted.twist(effect, restarted || self.restarting),
+                Some(planted) => {
+                    let was_queued = effect.attempt().is_some_and(|a| self.watch.was_queued(a));
+                    let restarted = restarted || self.restarting;
+                    planted.twist(effect, &Moment { restarted, was_queued, run: self.run() })
+                }
                 None => (vec![effect], Vec::new()),
             };
             for effect in effects {
                 self.note(|_| format!("-> {effect:?}"));
-                self.watch.asked(&effect, &self.scenario.policy, self.run.as_ref().expect("the run was started"))?;
-                if let Effect::RunCheck { stage, check, .. } = &effect {
-                    self.awaited = Some((*stage, *check));
+                self.watch.asked(&effect, &self.policy, self.run.as_ref().expect("the run was started"))?;
+                if let Effect::RunCheck { attempt, stage, check, .. } = &effect {
+                    self.awaited.insert(attempt.clone(), (*stage, *check));
+                }
+                if let Effect::Begin { attempt, .. } = &effect {
+                    self.world.may_begin(attempt, self.run().plan())?;
                 }
                 if effect == Effect::CheckPlan {
                     self.world.edit_spec(&mut self.rng, &self.scenario.faults);
                 }
-                let twice = self.rng.chance(self.scenario.faults.asked_twice);
+                let slot = self.slot(&effect)?;
+                // What was read of a spec twice may be old the second time, which is nobody's fault.
+                let twice = self.rng.chance(self.scenario.faults.asked_twice)
+                    && (effect != Effect::CheckPlan || self.run().policy().place == Place::Checkout);
                 if twice {
-                    self.hand_over(effect.clone());
+                    self.hand_over(effect.clone(), slot);
                 }
-                self.hand_over(effect);
+                self.hand_over(effect, slot);
             }
             for fact in facts {
                 self.soon(fact);
@@ -316,41 +356,68 @@ impl Session {
         Ok(())
     }
 
-    /// Gives the effect to its executor, which begins in order.
-    fn hand_over(&mut self, effect: Effect) {
-        let begins = self.serial.max(self.elapsed + self.rng.below(20));
-        self.serial = begins;
-        self.later(begins - self.elapsed, Action::Do(effect));
+    /// For which lane an effect is. What is for none is for the user's checkout.
+    fn slot(&self, effect: &Effect) -> Result<Slot, Breach> {
+        let Some(attempt) = effect.attempt() else { return Ok(0) };
+        let lane = match effect {
+            Effect::Begin { lane, .. } => Some(*lane),
+            _ => self.run().lane_of(attempt),
+        };
+        let Some(lane) = lane else { return Err(format!("{effect:?} is asked for, and {attempt} is in no lane")) };
+        match self.run().policy().place {
+            Place::Checkout if lane.0 == 0 => Ok(0),
+            Place::Checkout => Err(format!("{effect:?} is asked for in {lane:?}, and there is one checkout")),
+            Place::Worktrees => Ok(1 + lane.0 as usize),
+        }
     }
 
-    fn carry_out(&mut self, effect: Effect) -> Result<(), Breach> {
-        let (now, known) = (self.now(), self.run().plan().clone());
-        let Self { world, rng, scenario, .. } = self;
+    /// Gives the effect to its executor, which begins in order.
+    fn hand_over(&mut self, effect: Effect, slot: Slot) {
+        let soonest = self.elapsed + self.rng.below(20);
+        let begins = self.serial.get(&slot).map_or(soonest, |before| soonest.max(*before));
+        self.serial.insert(slot, begins);
+        self.later(begins - self.elapsed, Action::Do(effect, slot));
+    }
+
+    fn carry_out(&mut self, effect: Effect, slot: Slot) -> Result<(), Breach> {
+        let now = self.now();
+        let Self { world, rng, scenario, run, .. } = self;
         let faults = &scenario.faults;
         let fact = match effect {
-            Effect::CheckPlan => world.check_plan(&known)?,
-            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt },
-            Effect::Checkpoint { attempt } => world.checkpoint(rng, faults, attempt)?,
-            Effect::Inspect { attempt, call, .. } => world.inspect(rng, faults, attempt, call)?,
-            Effect::Land { attempt, ground } => world.land(rng, faults, attempt, ground)?,
-            Effect::Revert { attempt, .. } => world.revert(rng, faults, attempt)?,
-            Effect::Merge { .. } => return Err("a merge is asked for in the user's checkout".to_owned()),
-            Effect::Settle { attempt } => world.settle(attempt)?,
-            Effect::Finish { outcome } => Fact::RunEnded { outcome },
-            Effect::RunCheck { attempt, stage, check, fresh } => {
-                let started = world.start_check(rng, attempt, stage, check, fresh)?;
-                self.started(started);
+            Effect::CheckPlan => world.check_plan(run.as_ref().expect("the run was started").plan())?,
+            Effect::Begin { attempt, .. } => world.begin(rng, faults, attempt, slot)?,
+            Effect::Checkpoint { attempt } => world.checkpoint(rng, faults, attempt, slot)?,
+            Effect::Inspect { attempt, call, resolves } => {
+                world.inspect(rng, faults, (attempt, call, slot), &resolves)?
+            }
+            Effect::Revert { attempt, .. } => world.revert(rng, faults, attempt, slot)?,
+            Effect::Merge { .. } if slot == 0 => return Err("a merge is asked for in the user's checkout".to_owned()),
+            Effect::Merge { attempt, call } => {
+                let fact = world.merge(rng, faults, (attempt, call, slot))?;
+                self.in_a_while(fact, slot);
                 return Ok(());
             }
-            Effect::StartAgent { attempt, call, .. } => {
-                let started = world.start_agent(rng, faults, now, attempt, call)?;
-                self.started(started);
+            Effect::Land { attempt, call, ground } => {
+                let fact = world.land(rng, faults, (attempt, call, slot), ground)?;
+                self.in_a_while(fact, slot);
+                return Ok(());
+            }
+            Effect::Settle { attempt } => world.settle(attempt, slot)?,
+            Effect::Finish { outcome } => Fact::RunEnded { outcome },
+            Effect::RunCheck { attempt, stage, check, fresh } => {
+                let started = world.start_check(rng, (attempt, slot), stage, check, fresh)?;
+                self.started(started, slot);
+                return Ok(());
+            }
+            Effect::StartAgent { attempt, call, brief } => {
+                let started = world.start_agent(rng, faults, now, (attempt, call, slot), &brief)?;
+                self.started(started, slot);
                 return Ok(());
             }
             Effect::StopWork { attempt } => {
-                if world.stop_work(&attempt) {
-                    let (number, delay) = (self.processes, self.rng.below(3000));
-                    self.later(delay, Action::EndProcess { number, stopped: true });
+                if world.stop_work(&attempt, slot) {
+                    let (number, delay) = (world.lane(slot).number, rng.below(3000));
+                    self.later(delay, Action::EndProcess { slot, number, stopped: true });
                 }
                 return Ok(());
             }
@@ -364,14 +431,24 @@ impl Session {
         Ok(())
     }
 
-    fn started(&mut self, started: Started) {
+    /// Between what was done to the branch and the word of it others may do much.
+    fn in_a_while(&mut self, fact: Fact, slot: Slot) {
+        let soonest = self.elapsed + *self.rng.pick(&[0, 200, 20_000, 120_000]);
+        // What one executor did is told in the order in which it did it.
+        let said = self.said.get(&slot).map_or(soonest, |before| soonest.max(*before));
+        self.said.insert(slot, said);
+        self.later(said - self.elapsed, Action::Tell(fact));
+    }
+
+    fn started(&mut self, started: Started, slot: Slot) {
         match started {
             Started::Ignored => {}
             Started::Answered(fact) => self.soon(fact),
             Started::Runs { seconds, first } => {
                 self.processes += 1;
                 let number = self.processes;
-                self.later(seconds * 1000, Action::EndProcess { number, stopped: false });
+                self.world.lane(slot).number = number;
+                self.later(seconds * 1000, Action::EndProcess { slot, number, stopped: false });
                 if let Some(fact) = first {
                     self.soon(fact);
                 }
@@ -379,12 +456,13 @@ impl Session {
         }
     }
 
-    fn end_process(&mut self, stopped: bool) -> Result<(), Breach> {
-        let Some(fact) = self.world.end_process(&mut self.rng, &self.scenario.faults, stopped) else { return Ok(()) };
+    fn end_process(&mut self, slot: Slot, stopped: bool) -> Result<(), Breach> {
+        let Self { world, rng, scenario, .. } = self;
+        let Some(fact) = world.end_process(rng, &scenario.faults, slot, stopped) else { return Ok(()) };
         // Its number is used up: the other end that was planned for it comes to nothing.
-        self.processes += 1;
+        world.lane(slot).number = 0;
         if let Fact::AgentEnded { report, .. } = &fact {
-            self.watch.ended(&report.end)?;
+            self.watch.ended(&report.end, self.policy.lanes())?;
         }
         self.soon(fact);
         Ok(())
@@ -393,15 +471,19 @@ impl Session {
     /// The process dies: all that is only in memory is gone, and a new process takes the run up.
     fn crash(&mut self) -> Result<(), Breach> {
         self.tally.crashes += 1;
+        let among_many = self.run().attempts().len() > 1;
+        self.tally.crashes_among_many += u64::from(among_many);
         self.note(|_| "the process dies".to_owned());
         for action in std::mem::take(&mut self.queue).into_values() {
             if let Action::Tell(fact) = action {
                 self.leftovers.push(fact);
             }
         }
-        if let Some(Process::Agent { attempt, call, course }) = &self.world.process {
-            let report = Box::new(course.report.clone());
-            self.leftovers.push(Fact::AgentEnded { attempt: attempt.clone(), call: *call, report });
+        for (_, lane) in self.world.lanes() {
+            if let Some(Process::Agent { attempt, call, course }) = &lane.process {
+                let report = Box::new(course.report.clone());
+                self.leftovers.push(Fact::AgentEnded { attempt: attempt.clone(), call: *call, report });
+            }
         }
         self.world.crash(&mut self.rng);
         self.same_on_replay()?;
@@ -419,7 +501,10 @@ impl Session {
         if self.rng.chance(300) {
             self.policy.budget.iterations = self.policy.budget.iterations.map(|n| n + 3);
             self.policy.budget.cost = None;
-            self.scenario.policy = self.policy.clone();
+        }
+        if self.rng.chance(300) {
+            self.policy.jobs = jobs(&mut self.rng);
+            self.policy.place = *self.rng.pick(&[Place::Checkout, Place::Worktrees]);
         }
         self.take_up()
     }
@@ -435,7 +520,9 @@ impl Session {
             cut_off: Vec::new(),
         };
         self.run = Some(run);
-        self.awaited = None;
+        self.awaited.clear();
+        self.serial.clear();
+        self.said.clear();
         self.restarting = true;
         self.commands_may_change = true;
         self.take(fact)?;

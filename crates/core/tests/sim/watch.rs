@@ -4,19 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ralphloop_core::effect::Effect;
+use ralphloop_core::effect::{Brief, Effect};
 use ralphloop_core::event::{Event, Fact, StopLevel};
 use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::graph::wanted;
-use ralphloop_core::ids::{AttemptId, StoryId};
+use ralphloop_core::ids::{AttemptId, LaneId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::policy::{OnExhausted, Policy};
-use ralphloop_core::run::{Activity, Run, StoryState};
+use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 
 use super::world::{Breach, World};
 
 /// Waits in a row that the core allows itself for limits, and one try more.
-const LIMITS_IN_A_ROW: u32 = 13;
+const LIMITS_IN_A_ROW: usize = 13;
+/// Attempts of a story in a row that the core lets go without a merge.
+const UNMERGED: u32 = 2;
 /// The longest wait for a provider that fails: five minutes and a quarter of it.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(375);
 
@@ -39,6 +41,24 @@ pub(crate) struct Watch {
     renewals: u32,
     limits_in_a_row: u32,
     provider_in_a_row: u32,
+    /// Attempts of each story that could not be merged.
+    unmerged: BTreeMap<StoryId, u32>,
+    /// Something was moved or broken under the run, and it knows.
+    halted: bool,
+    /// Proven attempts in the order in which they were, and how it was one fact ago.
+    queue: Vec<AttemptId>,
+    queue_before: Vec<AttemptId>,
+    /// For whom the branch stands still.
+    turn: Option<AttemptId>,
+    restarts: u32,
+    repairs: BTreeMap<AttemptId, u32>,
+    /// Attempts whose agents were called after the money was spent, since the run was taken up.
+    overspent: BTreeSet<AttemptId>,
+}
+
+/// How many attempts may be under way.
+fn lanes(policy: &Policy, run: &Run) -> usize {
+    Policy { place: run.policy().place, ..policy.clone() }.lanes()
 }
 
 impl Watch {
@@ -56,11 +76,15 @@ impl Watch {
                 self.guidance.insert(text.clone());
             }
             Fact::CheckpointFailed { .. }
+            | Fact::LaneFailed { .. }
+            | Fact::MergeFailed { .. }
             | Fact::LandingFailed { .. }
             | Fact::RevertFailed { .. }
+            | Fact::Trespassed { .. }
             | Fact::RepositoryBroken { .. } => self.excuses += 1,
             _ => {}
         }
+        self.watch_lanes(run)?;
         for (story, record) in run.records() {
             if record.charged > run.policy().max_retries + 1 {
                 return Err(format!("{} is charged {} attempts", story.id, record.charged));
@@ -72,8 +96,46 @@ impl Watch {
         Ok(())
     }
 
+    /// Who waits for its turn to land, and that no two live in a lane.
+    fn watch_lanes(&mut self, run: &Run) -> Result<(), Breach> {
+        let waits = |a: &&Attempt| matches!(a.phase, Phase::Queued(_));
+        self.queue_before.clone_from(&self.queue);
+        self.queue.retain(|id| run.attempt(id).as_ref().is_some_and(waits));
+        for attempt in run.attempts().filter(waits) {
+            if !self.queue.contains(&attempt.id) {
+                self.queue.push(attempt.id.clone());
+            }
+        }
+        if self.turn.as_ref().is_some_and(|id| run.attempt(id).is_none()) {
+            self.turn = None;
+        }
+        let lanes: BTreeSet<LaneId> = run.attempts().map(|a| a.lane).collect();
+        if lanes.len() != run.attempts().len() {
+            return Err("two attempts live in one lane".to_owned());
+        }
+        match run.wait() {
+            Some(wait) if wait.reason.is_empty() => Err("the run waits, and does not say for what".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The fact changed how far its attempt is.
+    pub(crate) fn took_effect(&mut self, fact: &Fact) {
+        self.halted |= matches!(fact, Fact::Trespassed { .. } | Fact::RepositoryBroken { .. });
+    }
+
+    /// The attempt waited for its turn to land before the last fact.
+    pub(crate) fn was_queued(&self, attempt: &AttemptId) -> bool {
+        self.queue_before.contains(attempt)
+    }
+
     /// The process is gone, or the run was ended, and it is taken up again.
     pub(crate) fn restarted(&mut self, before: &Activity) {
+        self.halted = false;
+        self.turn = None;
+        self.queue.clear();
+        self.restarts += 1;
+        self.overspent.clear();
         self.stop = None;
         self.pause = false;
         self.excuses += 1;
@@ -87,7 +149,7 @@ impl Watch {
     }
 
     /// How a call really ended.
-    pub(crate) fn ended(&mut self, end: &AgentEnd) -> Result<(), Breach> {
+    pub(crate) fn ended(&mut self, end: &AgentEnd, lanes: usize) -> Result<(), Breach> {
         match end {
             AgentEnd::Limit { .. } => self.limits_in_a_row += 1,
             AgentEnd::Overloaded { .. } | AgentEnd::Network { .. } => self.provider_in_a_row += 1,
@@ -98,7 +160,8 @@ impl Watch {
             }
         }
         self.excuses += 1;
-        if self.limits_in_a_row > LIMITS_IN_A_ROW {
+        // Those that run when a limit is met meet it too.
+        if self.limits_in_a_row as usize > LIMITS_IN_A_ROW * lanes {
             return Err(format!("{} calls in a row ran into a limit", self.limits_in_a_row));
         }
         Ok(())
@@ -113,44 +176,44 @@ impl Watch {
     pub(crate) fn asked(&mut self, effect: &Effect, policy: &Policy, run: &Run) -> Result<(), Breach> {
         let stopped_now = self.stop == Some(StopLevel::Now);
         match effect {
-            Effect::Begin { attempt, .. } => {
-                if self.stop.is_some() || self.pause {
-                    return Err(format!("{attempt} begins although the run is to stop"));
-                }
-                let begun = self.begun.entry(attempt.story.clone()).or_default();
-                *begun += 1;
-                let most = (policy.max_retries + 1) * (self.renewals + 1) + self.excuses;
-                if *begun > most {
-                    return Err(format!("{attempt} is one attempt too many: {most} are allowed"));
-                }
+            Effect::Begin { attempt, .. }
+            | Effect::StartAgent { attempt, .. }
+            | Effect::Merge { attempt, .. }
+            | Effect::Land { attempt, .. }
+                if self.halted =>
+            {
+                return Err(format!("{attempt}: {effect:?}, although something was moved under the run"));
             }
-            Effect::StartAgent { attempt, call, brief } => {
+            Effect::Begin { attempt, lane } => self.begins(attempt, *lane, policy, run)?,
+            Effect::StartAgent { attempt, brief, .. } => {
                 if stopped_now {
                     return Err(format!("{attempt}: an agent is started although the run is to stop at once"));
                 }
-                if call.0 > policy.max_repairs {
-                    return Err(format!("{attempt}: repair {} is one too many", call.0));
-                }
-                self.calls += 1;
-                if policy.budget.iterations.is_some_and(|max| self.calls > max) {
-                    return Err(format!("{attempt}: call {} is beyond the bound", self.calls));
-                }
-                if policy.budget.cost.is_some_and(|max| run.usage().cost.is_some_and(|spent| spent >= max)) {
-                    return Err(format!("{attempt}: an agent is started although the money is spent"));
-                }
-                if self.provider_in_a_row > policy.provider_retries {
-                    return Err(format!("{} calls in a row did not get through", self.provider_in_a_row));
-                }
-                for text in &brief.guidance {
-                    let before = self.carried.entry(text.clone()).or_default();
-                    if before.iter().any(|a| a == attempt || self.concluded.contains(a)) {
-                        return Err(format!("{attempt}: the prompt carries `{text}` again"));
-                    }
-                    before.insert(attempt.clone());
-                }
+                self.release(attempt);
+                self.calls_agent(attempt, brief, policy, run)?;
             }
-            Effect::Land { attempt, .. } | Effect::RunCheck { attempt, .. } if stopped_now => {
+            Effect::Merge { attempt, .. } | Effect::Land { attempt, .. } | Effect::RunCheck { attempt, .. }
+                if stopped_now =>
+            {
                 return Err(format!("{attempt}: work goes on although the run is to stop at once"));
+            }
+            Effect::Merge { attempt, .. } => {
+                if let Some(first) = self.queue_before.first().filter(|first| *first != attempt) {
+                    return Err(format!("{attempt} lands before {first}, which was proven before it"));
+                }
+                self.takes_turn(attempt)?;
+            }
+            Effect::Land { attempt, .. } => self.takes_turn(attempt)?,
+            Effect::Revert { attempt, reason } => {
+                self.release(attempt);
+                if reason.starts_with("not merged") {
+                    self.excuses += 1;
+                    let times = self.unmerged.entry(attempt.story.clone()).or_default();
+                    *times += 1;
+                    if *times > UNMERGED * (self.renewals + 1) + self.restarts {
+                        return Err(format!("{attempt} is the {times}. attempt of its story that is not merged"));
+                    }
+                }
             }
             Effect::Sleep { until } => {
                 let most = policy.limit_wait.saturating_add(Duration::from_secs(2)).max(LONGEST_BACKOFF);
@@ -163,16 +226,92 @@ impl Watch {
         Ok(())
     }
 
+    fn begins(&mut self, attempt: &AttemptId, lane: LaneId, policy: &Policy, run: &Run) -> Result<(), Breach> {
+        if self.stop.is_some() || self.pause {
+            return Err(format!("{attempt} begins although the run is to stop"));
+        }
+        if let Some(other) = run.attempts().find(|a| a.lane == lane && a.id != *attempt) {
+            return Err(format!("{attempt} begins in {lane:?}, where {} is", other.id));
+        }
+        let most = lanes(policy, run);
+        if run.attempts().len() > most || lane.0 as usize >= most {
+            return Err(format!("{attempt} begins in {lane:?} beside {} others", run.attempts().len() - 1));
+        }
+        let begun = self.begun.entry(attempt.story.clone()).or_default();
+        *begun += 1;
+        let most = (policy.max_retries + 1) * (self.renewals + 1) + self.excuses;
+        if *begun > most {
+            return Err(format!("{attempt} is one attempt too many: {most} are allowed"));
+        }
+        Ok(())
+    }
+
+    fn calls_agent(&mut self, attempt: &AttemptId, brief: &Brief, policy: &Policy, run: &Run) -> Result<(), Breach> {
+        if !brief.repair.is_empty() {
+            let repairs = self.repairs.entry(attempt.clone()).or_default();
+            *repairs += 1;
+            if *repairs > policy.max_repairs {
+                return Err(format!("{attempt}: repair {repairs} is one too many"));
+            }
+        }
+        self.calls += 1;
+        if policy.budget.iterations.is_some_and(|max| self.calls > max) {
+            return Err(format!("{attempt}: call {} is beyond the bound", self.calls));
+        }
+        if policy.budget.cost.is_some_and(|max| run.usage().cost.is_some_and(|spent| spent >= max)) {
+            // Those that had begun before it was spent go on.
+            self.overspent.insert(attempt.clone());
+            if self.overspent.len() >= lanes(policy, run) {
+                return Err(format!("{attempt}: an agent is started although the money is spent"));
+            }
+        }
+        let troubles = (policy.provider_retries as usize + 1) * lanes(policy, run);
+        if self.provider_in_a_row as usize >= troubles {
+            return Err(format!("{} calls in a row did not get through", self.provider_in_a_row));
+        }
+        for text in &brief.guidance {
+            let before = self.carried.entry(text.clone()).or_default();
+            if before.iter().any(|a| a == attempt || self.concluded.contains(a)) {
+                return Err(format!("{attempt}: the prompt carries `{text}` again"));
+            }
+            before.insert(attempt.clone());
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, attempt: &AttemptId) {
+        if self.turn.as_ref() == Some(attempt) {
+            self.turn = None;
+        }
+    }
+
+    /// One at a time is merged, checked as merged, and landed.
+    fn takes_turn(&mut self, attempt: &AttemptId) -> Result<(), Breach> {
+        match &self.turn {
+            Some(holder) if holder != attempt => Err(format!("{attempt} is to land while {holder} does")),
+            _ => {
+                self.turn = Some(attempt.clone());
+                Ok(())
+            }
+        }
+    }
+
     /// The run has ended.
     pub(crate) fn over(&self, run: &Run, world: &World) -> Result<(), Breach> {
         let Activity::Ended(outcome) = run.activity() else { return Err("the run did not end".to_owned()) };
-        if let Some(process) = &world.process {
-            return Err(format!("the run has ended, and something runs for {}", process.attempt()));
-        }
         let person_needed = matches!(outcome, Outcome::Paused { .. });
-        if world.lane_is_dirty() && !person_needed {
-            return Err(format!("the run ended as {outcome:?} and left a dirty lane"));
+        for (slot, lane) in world.lanes() {
+            if let Some(process) = &lane.process {
+                return Err(format!("the run has ended, and something runs for {}", process.attempt()));
+            }
+            if lane.is_dirty() && !person_needed {
+                return Err(format!("the run ended as {outcome:?} and left lane {slot} dirty"));
+            }
         }
+        if self.halted && !person_needed {
+            return Err(format!("something was moved under the run, and it ends as {outcome:?}"));
+        }
+        kept(run, world)?;
         self.outcome_is_true(outcome, run, world)?;
         agree(run, world)?;
         for text in &self.guidance {
@@ -224,6 +363,24 @@ impl Watch {
             | Outcome::Environment { reason } => named(reason),
         }
     }
+}
+
+/// What was taken out of a lane is kept, and the run knows where.
+fn kept(run: &Run, world: &World) -> Result<(), Breach> {
+    // What could not be put back is put back, and kept, when the run is taken up.
+    for attempt in world.put_back.iter().filter(|_| !run.is_unclean()) {
+        let record = run.record(&attempt.story);
+        if !record.is_some_and(|r| r.kept.iter().any(|(number, _)| *number == attempt.number)) {
+            return Err(format!("the work of {attempt} was put back, and is kept nowhere"));
+        }
+    }
+    for (story, record) in run.records() {
+        let reason = record.reason.as_deref().unwrap_or("");
+        if record.state == StoryState::Failed && reason.starts_with("not merged") && !reason.contains("refs/") {
+            return Err(format!("{} was not merged, and nobody says where its work is: {reason}", story.id));
+        }
+    }
+    Ok(())
 }
 
 /// What the core believes of each story is what the repository shows.

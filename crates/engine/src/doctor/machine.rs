@@ -104,7 +104,7 @@ fn dead_run(folder: &RunFolder) -> Vec<Finding> {
     let mut findings = Vec::new();
     let id = &folder.id;
     match folder.fold() {
-        Ok(folded) if is_cut_off(&folded.run) => findings.push(Finding::warn(
+        Ok(known) if is_cut_off(&known.run) => findings.push(Finding::warn(
             "runs",
             format!("run {id} was cut off: its process is gone"),
             format!("ralphloop resume {id}"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use ralphloop_agent::client::Agent;
 
-use crate::process::{Call, Spawner};
+use crate::process::Spawner;
 use crate::start;
 
 /// How bad it is.
@@ -95,10 +95,6 @@ pub async fn examine(subject: &Subject) -> Vec<Finding> {
 impl Subject {
     /// The first line of what a program says to `--version`, if it says something in time.
     async fn version(&self, program: &str) -> Option<String> {
-        let call = Call::new(program, &self.project).arg("--version").timeout(self.timeout);
-        let output = self.spawner.run(call).await.ok().filter(crate::process::Output::success)?;
-        let text = output.stdout.text();
-        let line = text.lines().find(|line| !line.trim().is_empty())?;
-        Some(ralphloop_agent::sanitize::one_line(line, 80))
+        crate::agents::version(&self.spawner, self.project.clone(), self.timeout, program).await
     }
 }

@@ -1,6 +1,6 @@
 //! Why a commit could not be signed, in the words that tell a person something.
 
-/// What of git's output says why: not the messages of GnuPG for programs, nor what git says of itself.
+/// What of git's output says why: not the messages of `GnuPG` for programs, nor what git says of itself.
 pub(super) fn why_not(output: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in output.lines().map(|line| line.trim().trim_start_matches("error: ")) {

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ralphloop_agent::client::{LONGEST_ARGUMENT, PromptDelivery};
 use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
 use ralphloop_agent::prompt;
@@ -56,6 +57,11 @@ pub(super) async fn run(
     let began = Instant::now();
     let report = match prompt {
         Err(message) => gone(AgentEnd::CannotStart { message }),
+        Ok(prompt) if !fits(&prompt, parts.shared.settings.agent.invocation().prompt) => {
+            gone(AgentEnd::PromptTooLong {
+                message: format!("a prompt of {} bytes does not fit into an argument of a program", prompt.len()),
+            })
+        }
         Ok(prompt) => match start(parts, &prompt, time, cancel).await {
             Err(error) => gone(AgentEnd::CannotStart { message: error.to_string() }),
             Ok(running) => {
@@ -70,15 +76,25 @@ pub(super) async fn run(
     parts.shared.say(Fact::AgentEnded { attempt, call, report });
 }
 
+/// Whether the agent can be given so long a prompt.
+fn fits(prompt: &str, delivery: PromptDelivery) -> bool {
+    delivery == PromptDelivery::Stdin || prompt.len() <= LONGEST_ARGUMENT
+}
+
 async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: CancellationToken) -> Result<Running, SpawnError> {
     let invocation = parts.shared.settings.agent.invocation();
     let times = parts.shared.settings.times;
     let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
+    let unset = invocation.env_default.iter().filter(|(name, _)| std::env::var_os(name).is_none());
+    let environment = unset.fold(environment, |env, (name, value)| env.set(*name, *value));
     let environment = parts.environment.iter().fold(environment, |env, (name, value)| env.set(name, value));
-    let call = Call::new(&invocation.program, &parts.work.project)
-        .args(&invocation.arguments)
+    let call = Call::new(&invocation.program, &parts.work.project).args(&invocation.arguments);
+    let call = match invocation.prompt {
+        PromptDelivery::Stdin => call.stdin_bytes(prompt.as_bytes()),
+        PromptDelivery::Argument => call.arg(prompt),
+    };
+    let call = call
         .environment(environment)
-        .stdin_bytes(prompt.as_bytes())
         .limits(Limits {
             total: time,
             first_output: Some(times.start),
@@ -160,7 +176,14 @@ async fn watch(
     };
     let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
     let grammar = &parts.shared.settings.grammar;
-    let ending = Ending { process, story: &attempt.story, grammar, clock: &clock, took: began.elapsed() };
+    let ending = Ending {
+        process,
+        story: &attempt.story,
+        grammar,
+        clock: &clock,
+        took: began.elapsed(),
+        sign_in: parts.shared.settings.agent.sign_in(),
+    };
     let mut report = decoder.finish(ending, &mut events);
     for event in events {
         parts.shared.talk(attempt, call, event);

@@ -2,15 +2,15 @@
 
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::Merge;
-use ralphloop_core::ids::AttemptId;
+use ralphloop_core::ids::{AttemptId, CallNumber};
 
 use super::{Parts, tree};
 use crate::files;
 use crate::git::{self, MergeOutcome, Merging};
 
-pub(super) async fn merge(parts: &Parts, attempt: AttemptId) {
+pub(super) async fn merge(parts: &Parts, attempt: AttemptId, call: CallNumber) {
     let fact = match try_to_merge(parts, &attempt).await {
-        Ok(Ok(merge)) => Fact::Merged { attempt, merge },
+        Ok(Ok(merge)) => Fact::Merged { attempt, call, merge },
         Ok(Err(moved)) => Fact::Trespassed { attempt, why: moved },
         Err(why) => Fact::MergeFailed { attempt, why },
     };
@@ -30,7 +30,7 @@ async fn try_to_merge(parts: &Parts, attempt: &AttemptId) -> Result<Result<Merge
     }
     let reference = git::attempt_ref(&shared.folder.id, attempt);
     let message = format!("attempt {attempt} of run {}: before it was merged", shared.folder.id);
-    let spec = tree::spec_in_tree(parts)?;
+    let spec = tree::spec_in_tree(parts, attempt)?;
     let merging = Merging { onto: &tip, kept_under: &reference, message: &message, spec: &spec };
     let outcome = parts.repository.merge_onto(&checkpoint, merging).await.map_err(|e| e.to_string())?;
     tree::keep_spec(parts, attempt).await?;

@@ -213,8 +213,9 @@ impl Lanes {
                 Ok(parts) => parts,
                 Err(why) => return shared.say(order.without_lane(attempt, why)),
             };
-            // Whatever is done now may change the tree, but for a note.
-            let inspected = if let Order::Begin = order { None } else { parts.tree_is(None) };
+            // Whatever is done now may change the tree, but for the beginning in the user's checkout.
+            let keeps = place == Place::Checkout && matches!(order, Order::Begin);
+            let inspected = if keeps { None } else { parts.tree_is(None) };
             order.carry_out(parts, attempt, inspected, cancel).await;
         });
     }
@@ -262,8 +263,11 @@ enum Order {
         call: CallNumber,
         resolves: Vec<String>,
     },
-    Merge,
+    Merge {
+        call: CallNumber,
+    },
     Land {
+        call: CallNumber,
         message: message::Message,
         proven: Option<TreeId>,
     },
@@ -288,14 +292,14 @@ impl Order {
                 Self::Agent { call, prompt, time }
             }
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
-            Effect::Merge { .. } => Self::Merge,
-            Effect::Land { attempt, ground } => {
+            Effect::Merge { call, .. } => Self::Merge { call },
+            Effect::Land { attempt, call, ground } => {
                 let message = message::of(run, &attempt, ground, &|text| shared.redact_text(text));
                 let proven = match run.attempt(&attempt).map(|a| &a.phase) {
                     Some(Phase::Landing(proof)) => Some(proof.tree.clone()),
                     _ => None,
                 };
-                Self::Land { message, proven }
+                Self::Land { call, message, proven }
             }
             Effect::Revert { reason, .. } => Self::Revert { reason },
             Effect::Settle { .. } => Self::Settle,
@@ -325,8 +329,8 @@ impl Order {
             Self::Checkpoint => tree::checkpoint(parts, attempt).await,
             Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
-            Self::Merge => merge::merge(parts, attempt).await,
-            Self::Land { message, proven } => tree::land(parts, attempt, message, proven, cancel).await,
+            Self::Merge { call } => merge::merge(parts, attempt, call).await,
+            Self::Land { call, message, proven } => tree::land(parts, attempt, call, message, proven, cancel).await,
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
             Self::Settle => tree::settle(parts, attempt).await,
         }

@@ -61,10 +61,11 @@ fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> b
 }
 
 fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<(SpecState, Reconciled), FileError> {
+    let kept = SpecState::kept(&parts.shared.folder.spec_before(attempt));
     let before = match parts.spec {
-        SpecFile::Own => SpecState::kept(&parts.shared.folder.spec_before(attempt))?,
+        SpecFile::Own => kept?,
         // Whatever differs there is other lanes' doing, or a person's.
-        SpecFile::Shared => SpecState::now(&parts.work)?,
+        SpecFile::Shared => SpecState::now(&parts.work)?.or_as_in(kept),
     };
     let reconciled = before.reconciled(&parts.work, &attempt.story, landed)?;
     Ok((before, reconciled))
@@ -118,10 +119,11 @@ pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber,
     parts.shared.say(fact);
 }
 
-/// The spec's files relative to the top of the lane; those outside of it are left out.
-pub(super) fn spec_in_tree(parts: &Parts) -> Result<Vec<PathBuf>, String> {
-    let now = SpecState::now(&parts.work).map_err(|e| e.to_string())?;
-    Ok(now.below(&parts.repository.places().top).into_iter().map(|(path, _)| path).collect())
+/// The spec's files at the attempt's checkpoint, relative to the top of the lane; those outside of it are left out. What
+/// the attempt has added since is work like any other.
+pub(super) fn spec_in_tree(parts: &Parts, attempt: &AttemptId) -> Result<Vec<PathBuf>, String> {
+    let kept = SpecState::kept(&parts.shared.folder.spec_before(attempt));
+    Ok(kept.map_err(|e| e.to_string())?.paths_below(&parts.repository.places().top))
 }
 
 /// What somebody moved outside the worktrees meanwhile.
@@ -200,6 +202,7 @@ fn has_conflict_marks(bytes: &[u8]) -> bool {
 pub(super) async fn land(
     parts: &Parts,
     attempt: AttemptId,
+    call: CallNumber,
     message: Message,
     proven: Option<TreeId>,
     cancel: CancellationToken,
@@ -221,7 +224,7 @@ pub(super) async fn land(
         Err(Refusal::Trespassed { why }) => Fact::Trespassed { attempt, why },
         Err(Refusal::Refused { by, output }) => {
             let output = parts.shared.redact_text(&output);
-            Fact::LandingRefused { attempt, by, output }
+            Fact::LandingRefused { attempt, call, by, output }
         }
         Err(Refusal::Failed { why }) => Fact::LandingFailed { attempt, why },
     };

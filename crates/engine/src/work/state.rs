@@ -43,6 +43,16 @@ impl WorkState {
         postcard::from_bytes(&bytes).map_err(|e| fail(io::Error::new(io::ErrorKind::InvalidData, e)))
     }
 
+    /// With the files that are gone as `kept` has them, if it could be read.
+    pub(crate) fn or_as_in(mut self, kept: Result<Self, FileError>) -> Self {
+        for (path, bytes) in kept.map(|kept| kept.files).unwrap_or_default() {
+            if self.files.iter().all(|(known, _)| *known != path) {
+                self.files.push((path, bytes));
+            }
+        }
+        self
+    }
+
     /// The files after an attempt of `story`, whose state at the checkpoint this is.
     pub(crate) fn reconciled(&self, work: &WorkRef, story: &StoryId, landed: bool) -> Result<Reconciled, FileError> {
         let now = Self::now(work)?;
@@ -76,8 +86,13 @@ impl WorkState {
         Ok(())
     }
 
+    /// The paths relative to `top`, links followed; those outside of it are left out.
+    pub(crate) fn paths_below(&self, top: &Path) -> Vec<PathBuf> {
+        self.files.iter().filter_map(|(path, _)| path_below(path, top)).collect()
+    }
+
     /// The files relative to `top`, links followed; those outside of it are left out.
-    pub(crate) fn below(&self, top: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    fn below(&self, top: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         let files = self.files.iter().filter_map(|(path, bytes)| Some((path_below(path, top)?, bytes.clone())));
         files.collect()
     }
@@ -109,8 +124,7 @@ impl Reconciled {
 
     /// Every file that belongs to the spec, before or after, relative to `top`.
     pub(crate) fn paths_below(&self, top: &Path) -> Vec<PathBuf> {
-        let all = self.wanted.files.iter().chain(&self.now.files);
-        all.filter_map(|(path, _)| path_below(path, top)).collect()
+        [self.wanted.paths_below(top), self.now.paths_below(top)].concat()
     }
 
     /// What a landing writes: the files that are not as they are to be, and those that were touched.

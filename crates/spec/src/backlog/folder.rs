@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 
 use ralphloop_core::ids::StoryId;
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, WorkId};
+use ralphloop_core::plan::{Context, Plan, Scheme, Story, WorkId, WorkState};
 
 use crate::document::Reading;
 use crate::error::{Code, Diagnostic, ErrorClass, SpecError};
@@ -25,8 +25,11 @@ struct Placed {
 /// The tasks of the folder, in the order of the board: by ordinal, then by id.
 pub(crate) fn folder(files: &SpecFiles) -> Result<Reading, SpecError> {
     let (mut placed, mut warnings): (Vec<Placed>, _) = (Vec::new(), Vec::new());
+    let config = config(&files.beside);
+    // What stands last on the board is finished, whatever the project calls it.
+    let done = config.as_ref().and_then(|config| config.get("statuses")?.words().pop());
     for file in files.stories() {
-        match task(file) {
+        match task(file, done.as_deref()) {
             Ok((task, said)) => {
                 placed.push(task);
                 warnings.extend(said);
@@ -53,7 +56,10 @@ pub(crate) fn folder(files: &SpecFiles) -> Result<Reading, SpecError> {
     graph::refuse_cycles(files.name(), &stories)?;
     let plan = Plan {
         work: WorkId { scheme: Scheme::Backlog, id: files.name().to_owned() },
-        title: project_name(&files.beside),
+        title: config
+            .as_ref()
+            .and_then(|config| config.first_word(&["project_name", "projectName"]))
+            .map(str::to_owned),
         branch: None,
         writable: true,
         stories,
@@ -63,7 +69,7 @@ pub(crate) fn folder(files: &SpecFiles) -> Result<Reading, SpecError> {
     Ok(Reading::new(plan, None, warnings))
 }
 
-fn task(file: &SpecText) -> Result<(Placed, Vec<Diagnostic>), SpecError> {
+fn task(file: &SpecText, done: Option<&str>) -> Result<(Placed, Vec<Diagnostic>), SpecError> {
     let text = Text::decode(&file.path, &file.bytes)?;
     let front = super::front::read(&text)?;
     if front.root.first_word(&["id"]).is_none() {
@@ -73,7 +79,12 @@ fn task(file: &SpecText) -> Result<(Placed, Vec<Diagnostic>), SpecError> {
     }
     let ordinal = front.root.first_word(&["ordinal"]).and_then(|word| word.parse().ok());
     let Reading { plan, warnings, .. } = super::document(&text)?.reading;
-    let story = plan.stories.into_iter().next().map(|story| Story { file: Some(file.path.clone()), ..story });
+    let is_done = done.is_some() && front.root.first_word(&["status"]) == done;
+    let story = plan.stories.into_iter().next().map(|story| Story {
+        file: Some(file.path.clone()),
+        state: if is_done { WorkState::Done } else { story.state },
+        ..story
+    });
     let story = story.ok_or_else(|| SpecError::new(ErrorClass::NoTasks, text.file, "there is no task in this file"))?;
     let ordinal = ordinal.filter(|ordinal: &f64| ordinal.is_finite()).unwrap_or(f64::INFINITY);
     Ok((Placed { ordinal, story }, warnings))
@@ -132,11 +143,11 @@ fn id_of_name(path: &str) -> Option<String> {
     Some(name.split(" - ").next().unwrap_or(name).trim().to_lowercase())
 }
 
-fn project_name(beside: &[SpecText]) -> Option<String> {
+/// The settings of the backlog, if they can be read.
+fn config(beside: &[SpecText]) -> Option<Node> {
     let config = beside.iter().find(|file| CONFIG.iter().any(|name| file.path.ends_with(name)))?;
     let text = Text::decode(&config.path, &config.bytes).ok()?;
-    let root: Node = yaml::parse(text.file, text.body, 0).ok()??;
-    root.first_word(&["project_name", "projectName"]).map(str::to_owned)
+    yaml::parse(text.file, text.body, 0).ok()?
 }
 
 /// Numbers inside ids by their value: `task-9` before `task-10`.

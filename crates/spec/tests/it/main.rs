@@ -4,6 +4,7 @@
 mod checking;
 mod converting;
 mod fixtures;
+mod folders;
 mod marking;
 mod properties;
 mod reading;

@@ -51,13 +51,14 @@ const SEEDS: &[(Scheme, &str)] = &[
     ),
     (
         Scheme::Flight,
-        "# 2.2 Lids\r\n\r\n## 2.2.1. Cut\r\n**Status**: 🔵 Planned (soon)\r\n\r\ntext\n### 2.2.2 Fit\n**Status:** ✅ Complete\n\
-         ## 2.2.3 Glue\n- Status: 🟡 In Progress\n```\n**Status**: x\n```\n## 3.1.1 Other\n",
+        "# 2.3 Sorter\r\n- **Requires**: 1.1\r\n## 2.3.1. Towns\r\n**Status**: ✅ Complete (x)\r\n### 2.3.2 Trays\r\n- Status: Planned\r\n\
+         - **Verified**: false\r\n**Verification**:\r\n- command: `make a`\r\n- timeout: 2m\r\n---\r\n## 2.3.3 Words\r\nText.\r\n",
     ),
     (
         Scheme::Backlog,
-        "---\r\nid: task-7\r\ntitle: 'Lid: fit'\r\nstatus: \"To Do\"\r\nassignee: @me\r\ndependencies: [TASK-1]\r\npriority: high\r\n---\r\n\
-         ## Acceptance Criteria\r\n<!-- AC:BEGIN -->\n- [ ] #1 a\n- [x] b\n<!-- AC:END -->\n## Definition of Done\n- [ ] #1 c\n",
+        "---\r\nid: BACK-1.2\r\ntitle: >-\r\n  a\r\n  b\r\nstatus: \"To Do\" # x\r\nassignee: [@a, '@b']\r\nlabels: [ä]\r\ndependencies:\r\n  - back-9\r\n\
+         ---\r\n## Description\r\nx\r\n## Acceptance Criteria\r\n<!-- AC:BEGIN -->\r\n- [ ] #1 a\r\n  - [x] b\r\n<!-- AC:END -->\r\n\
+         ## Definition of Done\r\n- [ ] #1 c\r\n",
     ),
 ];
 

@@ -1,10 +1,16 @@
-//! A scripted Anthropic Messages API on loopback, for real clients: it answers by script, and fails by script.
+//! A scripted model API on loopback, for real clients: it answers by script, and fails by script. It speaks the protocols of
+//! Anthropic, `OpenAI` (both) and Google.
 //!
 //! The step of a conversation is read from the conversation itself, so that a client's retries and side calls
 //! cannot advance it; only faults are counted by request.
 
+mod completions;
+mod conversation;
+mod generate;
 mod http;
 mod messages;
+mod protocol;
+mod responses;
 mod script;
 
 use std::collections::HashMap;
@@ -12,14 +18,15 @@ use std::io::{self, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use serde_json::Value;
 
 pub use http::Request;
 pub use script::{FaultKind, ModelScript, StoryScript, Turn};
 
-use messages::{Answer, Conversation, error_body};
+use conversation::{Conversation, Step};
+use protocol::{ErrorAnswer, Protocol};
 
 /// How long a silent connection may keep a thread before a request has come.
 const READ_PATIENCE: Duration = Duration::from_secs(30);
@@ -58,7 +65,7 @@ impl ModelApi {
         Ok(Self { address, shared, accepting: Some(accepting) })
     }
 
-    /// The base address, for `ANTHROPIC_BASE_URL`.
+    /// The base address, without the path of any protocol.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -135,23 +142,29 @@ impl Shared {
         }
         match (request.method.as_str(), request.path.as_str()) {
             ("HEAD", _) => http::respond(&mut stream, 200, &[], ""),
-            ("POST", "/v1/messages") => self.messages(stream, number, &request),
             ("POST", "/v1/messages/count_tokens") => http::respond(&mut stream, 200, &[], r#"{"input_tokens":1000}"#),
+            ("POST", path) if path.ends_with(":countTokens") => {
+                http::respond(&mut stream, 200, &[], r#"{"totalTokens":1000}"#)
+            }
             ("GET", "/v1/models") => http::respond(&mut stream, 200, &[], r#"{"data":[],"has_more":false}"#),
-            _ => http::respond(&mut stream, 404, &[], &error_body("not_found_error", "no such path")),
+            ("POST", path) if let Some(protocol) = Protocol::of(path) => {
+                self.converse(stream, number, &request, protocol)
+            }
+            _ => fail(&mut stream, &Protocol::Messages.error(404, "not_found_error", "no such path")),
         }
     }
 
-    fn messages(&self, mut stream: TcpStream, number: u64, request: &Request) -> io::Result<()> {
+    fn converse(&self, mut stream: TcpStream, number: u64, request: &Request, protocol: Protocol) -> io::Result<()> {
         let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
-            return http::respond(&mut stream, 400, &[], &error_body("invalid_request_error", "the body is no JSON"));
+            return fail(&mut stream, &protocol.error(400, "invalid_request_error", "the body is no JSON"));
         };
-        let talk = Conversation::read(&body);
-        if talk.side_call {
-            return send(&mut stream, &talk, &talk.short_answer());
+        let talk = protocol.read(&body);
+        let say = |text: &str| Step::Say(text.to_owned());
+        if talk.is_side_call() {
+            return send(&mut stream, protocol, &talk, &say("Scripted side answer"));
         }
         let Some((position, story)) = self.script.find(&talk.prompt) else {
-            return send(&mut stream, &talk, &talk.text_answer("The scripted model does not know this prompt."));
+            return send(&mut stream, protocol, &talk, &say("The scripted model does not know this prompt."));
         };
         let count = {
             let mut state = self.lock();
@@ -159,48 +172,49 @@ impl Shared {
             *count += 1;
             *count
         };
-        let answer =
-            story.turn(talk.steps).map_or_else(|| talk.text_answer("Nothing is scripted."), |t| talk.answer(t));
+        let step = story.turn(talk.steps).map_or_else(|| say("Nothing is scripted."), |turn| talk.step(turn));
         match story.fault_at(count) {
-            None => send(&mut stream, &talk, &answer),
-            Some(fault) => self.fail(stream, number, &answer, fault),
+            None => send(&mut stream, protocol, &talk, &step),
+            Some(fault) => self.break_with(fault, stream, number, protocol, &protocol.events(&talk, &step)),
         }
     }
 
-    fn fail(&self, mut stream: TcpStream, number: u64, answer: &Answer, fault: &FaultKind) -> io::Result<()> {
-        let error = |stream: &mut TcpStream, status, headers: &[(&str, String)], kind, message: &str| {
-            http::respond(stream, status, headers, &error_body(kind, message))
-        };
+    fn break_with(
+        &self,
+        fault: &FaultKind,
+        mut stream: TcpStream,
+        number: u64,
+        protocol: Protocol,
+        events: &[String],
+    ) -> io::Result<()> {
         match fault {
-            FaultKind::RateLimit { retry_after } => {
-                let headers = [("retry-after", retry_after.as_secs().to_string())];
-                error(&mut stream, 429, &headers, "rate_limit_error", "this request would exceed your rate limit")
-            }
-            FaultKind::UsageLimit { resets_in } => {
-                let headers = usage_limit_headers(*resets_in);
-                error(&mut stream, 429, &headers, "rate_limit_error", "this request would exceed your account's limit")
-            }
+            FaultKind::RateLimit { retry_after } => fail(&mut stream, &protocol.rate_limit(*retry_after)),
+            FaultKind::UsageLimit { resets_in } => fail(&mut stream, &protocol.usage_limit(*resets_in)),
             FaultKind::Hang => {
                 self.wait_until_stopped_or_closed(&stream);
                 Ok(())
             }
             FaultKind::HangMidStream => {
-                half(&mut stream, answer)?;
+                half(&mut stream, events)?;
                 self.wait_until_stopped_or_closed(&stream);
                 Ok(())
             }
             FaultKind::Reset => self.reset(stream, number),
             FaultKind::ResetMidStream => {
-                half(&mut stream, answer)?;
+                half(&mut stream, events)?;
                 self.reset(stream, number)
             }
-            FaultKind::Cut => half(&mut stream, answer),
-            FaultKind::Status(529) => error(&mut stream, 529, &[], "overloaded_error", "Overloaded"),
-            FaultKind::Status(status) => error(&mut stream, *status, &[], "api_error", "Internal server error"),
-            FaultKind::Unauthorized => error(&mut stream, 401, &[], "authentication_error", "invalid x-api-key"),
+            FaultKind::Cut => half(&mut stream, events),
+            FaultKind::Status(529) => fail(&mut stream, &protocol.error(529, "overloaded_error", "Overloaded")),
+            FaultKind::Status(status) => {
+                fail(&mut stream, &protocol.error(*status, "api_error", "Internal server error"))
+            }
+            FaultKind::Unauthorized => {
+                fail(&mut stream, &protocol.error(401, "authentication_error", "invalid x-api-key"))
+            }
             FaultKind::PromptTooLong => {
                 let message = "prompt is too long: 250000 tokens > 200000 maximum";
-                error(&mut stream, 400, &[], "invalid_request_error", message)
+                fail(&mut stream, &protocol.error(400, "invalid_request_error", message))
             }
         }
     }
@@ -228,32 +242,20 @@ impl Shared {
     }
 }
 
-fn send(stream: &mut TcpStream, talk: &Conversation, answer: &Answer) -> io::Result<()> {
+fn fail(stream: &mut TcpStream, error: &ErrorAnswer) -> io::Result<()> {
+    http::respond(stream, error.status, &error.headers, &error.body)
+}
+
+fn send(stream: &mut TcpStream, protocol: Protocol, talk: &Conversation, step: &Step) -> io::Result<()> {
     if !talk.stream {
-        return http::respond(stream, 200, &[], &answer.whole());
+        return http::respond(stream, 200, &[], &protocol.whole(talk, step));
     }
     http::begin_events(stream)?;
-    answer.events().iter().try_for_each(|event| stream.write_all(event.as_bytes()))
+    protocol.events(talk, step).iter().try_for_each(|event| stream.write_all(event.as_bytes()))
 }
 
 /// The first half of a streamed answer.
-fn half(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
+fn half(stream: &mut TcpStream, events: &[String]) -> io::Result<()> {
     http::begin_events(stream)?;
-    let events = answer.events();
     events[..events.len() / 2].iter().try_for_each(|event| stream.write_all(event.as_bytes()))
-}
-
-/// As a subscription's limit is told. A reset is a whole second in the future, never rounded down.
-fn usage_limit_headers(resets_in: Duration) -> Vec<(&'static str, String)> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let reset = ((now + resets_in).as_secs() + 1).to_string();
-    vec![
-        ("anthropic-ratelimit-unified-status", "rejected".into()),
-        ("anthropic-ratelimit-unified-reset", reset.clone()),
-        ("anthropic-ratelimit-unified-representative-claim", "five_hour".into()),
-        ("anthropic-ratelimit-unified-5h-utilization", "1.0".into()),
-        ("anthropic-ratelimit-unified-5h-reset", reset),
-        ("anthropic-ratelimit-unified-overage-status", "rejected".into()),
-        ("anthropic-ratelimit-unified-overage-disabled-reason", "org_level_disabled".into()),
-    ]
 }

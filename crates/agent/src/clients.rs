@@ -1,0 +1,441 @@
+//! The known agents, as data: how each is started, how it reads, how it is signed in, what it tells.
+
+use crate::client::{Format, PromptDelivery};
+
+/// An agent that is started by name.
+#[derive(Debug, PartialEq, Eq)]
+pub struct KnownClient {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// The program, to be found on the path.
+    pub program: &'static str,
+    /// How its output reads.
+    pub format: Format,
+    /// How it gets the prompt.
+    pub prompt: PromptDelivery,
+    /// How to get it.
+    pub install: &'static str,
+    /// What a user should know before it is let loose.
+    pub caution: &'static str,
+    /// Where its sign-in shows, and what signs it in.
+    pub sign_in: SignIn,
+    /// How it tells that a limit is reached.
+    pub limits: &'static str,
+    /// What it reports of tokens and money.
+    pub usage: Reports,
+    /// What all this is known from.
+    pub known_from: Source,
+    pub(crate) arguments: &'static [&'static str],
+    pub(crate) model_flag: &'static str,
+    /// Arguments that must stand after all others.
+    pub(crate) last_arguments: &'static [&'static str],
+    /// Variables that it gets, unless the user has set them.
+    pub(crate) environment: &'static [(&'static str, &'static str)],
+    /// Arguments that nobody else may give: the reading of the output, a fresh session and the permissions hang on
+    /// them. The model's flag is one without being named.
+    pub(crate) reserved: &'static [&'static str],
+}
+
+/// Where a client's sign-in shows without asking anybody.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SignIn {
+    /// Variables of which any one is enough.
+    pub variables: &'static [&'static str],
+    /// Files below the home folder, likewise.
+    pub files: &'static [&'static str],
+    /// What signs it in.
+    pub command: &'static str,
+}
+
+/// What a client reports of its use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reports {
+    /// Tokens and money.
+    TokensAndCost,
+    /// Tokens.
+    Tokens,
+    /// Neither: both are unknown.
+    Nothing,
+}
+
+/// What is known of a client, and how surely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The tests run this version against a scripted model, and replay its streams.
+    Tests(&'static str),
+    /// Streams of this version are replayed by the tests.
+    Recordings(&'static str),
+    /// This version was run by hand.
+    Tried(&'static str),
+    /// Only its documentation.
+    Documentation,
+}
+
+impl KnownClient {
+    /// The command line as a person would write it, without the prompt.
+    pub fn command_line(&self) -> String {
+        let words = [self.program].into_iter().chain(self.arguments.iter().copied());
+        let mut line = words.collect::<Vec<_>>().join(" ");
+        for word in [&[self.model_flag, "MODEL"][..], self.last_arguments].concat() {
+            line.push(' ');
+            line.push_str(word);
+        }
+        line
+    }
+
+    /// Variables that it gets, unless the user has set them.
+    pub fn environment(&self) -> &'static [(&'static str, &'static str)] {
+        self.environment
+    }
+}
+
+/// All agents that can be started by name, in the order in which they are looked for if none is named.
+pub const KNOWN: &[KnownClient] = &[
+    KnownClient {
+        name: "claude",
+        title: "Claude Code",
+        program: "claude",
+        format: Format::Claude,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @anthropic-ai/claude-code",
+        caution: "claude runs without permission questions (--dangerously-skip-permissions), since nobody is there to \
+                  answer them: it can do here whatever you can",
+        sign_in: SignIn {
+            variables: &[
+                "ANTHROPIC_API_KEY",
+                "ANTHROPIC_AUTH_TOKEN",
+                "CLAUDE_CODE_OAUTH_TOKEN",
+                "CLAUDE_CODE_USE_BEDROCK",
+                "CLAUDE_CODE_USE_VERTEX",
+            ],
+            files: &[".claude/.credentials.json"],
+            command: "run `claude` and sign in with /login, or set ANTHROPIC_API_KEY",
+        },
+        limits: "a typed event with the time of the reset (subscription), a status, the words of its last message",
+        usage: Reports::TokensAndCost,
+        known_from: Source::Tests("2.1.332"),
+        arguments: &["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &[
+            "-p",
+            "--print",
+            "--output-format",
+            "--input-format",
+            "--verbose",
+            "-c",
+            "--continue",
+            "-r",
+            "--resume",
+        ],
+    },
+    KnownClient {
+        name: "codex",
+        title: "Codex",
+        program: "codex",
+        format: Format::Codex,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @openai/codex",
+        caution: "codex runs without approvals and without its sandbox (--dangerously-bypass-approvals-and-sandbox), \
+                  since nobody is there to answer: it can do here whatever you can",
+        sign_in: SignIn {
+            variables: &["OPENAI_API_KEY", "CODEX_API_KEY"],
+            files: &[".codex/auth.json"],
+            command: "run `codex login`",
+        },
+        limits: "the words of its failed turn, with a time of day",
+        usage: Reports::Tokens,
+        known_from: Source::Tests("0.171.0"),
+        arguments: &["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
+        model_flag: "--model",
+        last_arguments: &["-"],
+        environment: &[],
+        reserved: &["exec", "resume", "--json", "-m", "-", "--ephemeral", "--last"],
+    },
+    KnownClient {
+        name: "opencode",
+        title: "OpenCode",
+        program: "opencode",
+        format: Format::OpenCode,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g opencode-ai",
+        caution: "opencode runs with everything approved that its configuration does not deny (--auto), since nobody is \
+                  there to answer",
+        sign_in: SignIn {
+            variables: &["OPENCODE_CONFIG_CONTENT", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"],
+            files: &[".local/share/opencode/auth.json", ".config/opencode/opencode.json"],
+            command: "run `opencode auth login`",
+        },
+        limits: "the status, headers and body of the provider's answer",
+        usage: Reports::TokensAndCost,
+        known_from: Source::Tests("1.18.33"),
+        arguments: &["run", "--format", "json", "--auto"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
+        reserved: &["run", "--format", "-m", "-c", "--continue", "-s", "--session", "--attach"],
+    },
+    KnownClient {
+        name: "gemini",
+        title: "Gemini CLI",
+        program: "gemini",
+        format: Format::Gemini,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @google/gemini-cli",
+        caution: "gemini runs with every tool approved (--yolo), since nobody is there to answer: it can do here whatever \
+                  you can",
+        sign_in: SignIn {
+            variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI"],
+            files: &[".gemini/oauth_creds.json"],
+            command: "run `gemini` and choose how to sign in, or set GEMINI_API_KEY",
+        },
+        limits: "the words of its result, with a number of seconds",
+        usage: Reports::Tokens,
+        known_from: Source::Tests("0.61.0"),
+        arguments: &["--output-format", "stream-json", "--yolo"],
+        model_flag: "--model",
+        last_arguments: &[],
+        // It would start itself anew, and its child would be told of no signal; a folder that is not trusted has no tools.
+        environment: &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")],
+        reserved: &["--output-format", "-o", "-m", "-p", "--prompt", "-i", "--prompt-interactive", "-r", "--resume"],
+    },
+    KnownClient {
+        name: "qwen",
+        title: "Qwen Code",
+        program: "qwen",
+        format: Format::Claude,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @qwen-code/qwen-code",
+        caution: "qwen runs with every tool approved (--yolo), since nobody is there to answer: it can do here whatever \
+                  you can",
+        sign_in: SignIn {
+            variables: &["OPENAI_API_KEY", "DASHSCOPE_API_KEY"],
+            files: &[".qwen/oauth_creds.json"],
+            command: "run `qwen` and sign in with /auth, or set OPENAI_API_KEY and OPENAI_BASE_URL",
+        },
+        limits: "the words of its result; it waits a minute a try by itself, ten times",
+        usage: Reports::Tokens,
+        known_from: Source::Tests("0.15.10"),
+        arguments: &["--output-format", "stream-json", "--yolo"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &[
+            "--output-format",
+            "-o",
+            "--input-format",
+            "-m",
+            "-p",
+            "--prompt",
+            "-c",
+            "--continue",
+            "-r",
+            "--resume",
+        ],
+    },
+    KnownClient {
+        name: "copilot",
+        title: "GitHub Copilot CLI",
+        program: "copilot",
+        format: Format::Copilot,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @github/copilot",
+        caution: "copilot runs with every tool allowed (--allow-all-tools), since nobody is there to answer: it can do \
+                  here whatever you can",
+        sign_in: SignIn {
+            variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY"],
+            files: &[".copilot/config.json"],
+            command: "run `copilot` and sign in with /login",
+        },
+        limits: "a typed error with the status, without a time",
+        usage: Reports::Nothing,
+        known_from: Source::Recordings("1.0.102"),
+        arguments: &["--output-format", "json", "--allow-all-tools", "--no-auto-update"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &["--output-format", "-p", "--prompt", "-i", "--interactive", "--continue", "--resume", "--acp"],
+    },
+    KnownClient {
+        name: "cursor",
+        title: "Cursor",
+        program: "cursor-agent",
+        format: Format::Claude,
+        prompt: PromptDelivery::Argument,
+        install: "curl https://cursor.com/install -fsS | bash",
+        caution: "cursor runs every action without approval (--force), since nobody is there to answer; its prompt shows \
+                  in the list of processes",
+        sign_in: SignIn {
+            variables: &["CURSOR_API_KEY"],
+            files: &[],
+            command: "run `cursor-agent login`, or set CURSOR_API_KEY",
+        },
+        limits: "the words of its result",
+        usage: Reports::Nothing,
+        known_from: Source::Documentation,
+        arguments: &["-p", "--force", "--output-format", "stream-json"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &["-p", "--print", "--output-format", "-m", "--resume", "--continue"],
+    },
+    KnownClient {
+        name: "amp",
+        title: "Amp",
+        program: "amp",
+        format: Format::Claude,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @ampcode/cli",
+        caution: "amp asks for what its settings do not allow, and nobody is there to answer: set amp.dangerouslyAllowAll \
+                  if it is to do whatever you can",
+        sign_in: SignIn {
+            variables: &["AMP_API_KEY"],
+            files: &[".local/share/amp/secrets.json"],
+            command: "run `amp login`, or set AMP_API_KEY",
+        },
+        limits: "the words of its result",
+        usage: Reports::Tokens,
+        known_from: Source::Documentation,
+        arguments: &["-x", "--stream-json"],
+        model_flag: "-m",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &["-x", "--execute", "--stream-json", "--stream-json-input", "--mode", "threads"],
+    },
+    KnownClient {
+        name: "droid",
+        title: "Droid",
+        program: "droid",
+        format: Format::Text,
+        prompt: PromptDelivery::Stdin,
+        install: "curl -fsSL https://app.factory.ai/cli | sh",
+        caution: "droid runs without permission questions (--skip-permissions-unsafe), since nobody is there to answer: \
+                  it can do here whatever you can",
+        sign_in: SignIn {
+            variables: &["FACTORY_API_KEY"],
+            files: &[".factory/auth.json"],
+            command: "run `droid` and sign in, or set FACTORY_API_KEY",
+        },
+        limits: "its last lines",
+        usage: Reports::Nothing,
+        known_from: Source::Documentation,
+        arguments: &["exec", "--skip-permissions-unsafe"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &["exec", "-o", "--output-format", "--input-format", "-f", "--file", "-m", "-s", "--session-id"],
+    },
+    KnownClient {
+        name: "kimi",
+        title: "Kimi CLI",
+        program: "kimi",
+        format: Format::Text,
+        prompt: PromptDelivery::Stdin,
+        install: "uv tool install kimi-cli",
+        caution: "kimi runs with every tool approved (--print implies it), since nobody is there to answer: it can do here \
+                  whatever you can",
+        sign_in: SignIn {
+            variables: &["KIMI_API_KEY"],
+            files: &[".kimi/config.toml", ".kimi/config.json"],
+            command: "run `kimi` and sign in with /login, or set KIMI_API_KEY",
+        },
+        limits: "its last lines",
+        usage: Reports::Nothing,
+        known_from: Source::Documentation,
+        arguments: &["--print", "--output-format", "text", "--final-message-only"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &[
+            "--print",
+            "--quiet",
+            "--output-format",
+            "--input-format",
+            "-m",
+            "-c",
+            "-p",
+            "--prompt",
+            "--continue",
+        ],
+    },
+    KnownClient {
+        name: "pi",
+        title: "Pi",
+        program: "pi",
+        format: Format::Pi,
+        prompt: PromptDelivery::Stdin,
+        install: "npm install -g @mariozechner/pi-coding-agent",
+        caution: "pi has no permission questions: it can do here whatever you can",
+        sign_in: SignIn {
+            variables: &["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"],
+            files: &[".pi/agent/auth.json", ".pi/agent/models.json"],
+            command: "run `pi` and sign in with /login, or set the key of its provider",
+        },
+        limits: "the words of its last message",
+        usage: Reports::TokensAndCost,
+        known_from: Source::Recordings("0.73.1"),
+        arguments: &["-p", "--mode", "json"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[("PI_SKIP_VERSION_CHECK", "1")],
+        reserved: &["-p", "--print", "--mode", "-c", "--continue", "-r", "--resume", "--session"],
+    },
+    KnownClient {
+        name: "aider",
+        title: "aider",
+        program: "aider",
+        format: Format::Text,
+        prompt: PromptDelivery::Stdin,
+        install: "python -m pip install aider-install && aider-install",
+        caution: "aider says yes to all of its own questions (--yes-always), and keeps files named .aider* in the project: \
+                  have git ignore them",
+        sign_in: SignIn {
+            variables: &["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "AIDER_MODEL"],
+            files: &[".aider.conf.yml"],
+            command: "set the key of its provider, such as OPENAI_API_KEY",
+        },
+        limits: "its last lines",
+        usage: Reports::Nothing,
+        known_from: Source::Tried("0.86.2"),
+        arguments: &[
+            "--yes-always",
+            "--no-check-update",
+            "--no-show-model-warnings",
+            "--analytics-disable",
+            "--no-auto-commits",
+            "--no-pretty",
+            "--message-file",
+            "/dev/stdin",
+        ],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &["-m", "--message", "--msg", "-f", "--message-file", "--auto-commits", "--restore-chat-history"],
+    },
+    KnownClient {
+        name: "goose",
+        title: "Goose",
+        program: "goose",
+        format: Format::Text,
+        prompt: PromptDelivery::Stdin,
+        install: "curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash",
+        caution: "goose runs with every tool approved (GOOSE_MODE=auto), since nobody is there to answer: it can do here \
+                  whatever you can",
+        sign_in: SignIn {
+            variables: &["GOOSE_PROVIDER"],
+            files: &[".config/goose/config.yaml"],
+            command: "run `goose configure`",
+        },
+        limits: "its last lines",
+        usage: Reports::Nothing,
+        known_from: Source::Documentation,
+        arguments: &["run", "--quiet", "--no-session", "--instructions", "-"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[("GOOSE_MODE", "auto")],
+        reserved: &["run", "-i", "--instructions", "-t", "--text", "-r", "--resume", "--name", "-n"],
+    },
+];

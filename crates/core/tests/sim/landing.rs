@@ -1,0 +1,198 @@
+//! The engine's part of the world: merging, landing, and whether what lands was proven.
+
+use ralphloop_core::effect::Ground;
+use ralphloop_core::event::{CheckRef, Fact};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
+use ralphloop_core::ids::{AttemptId, CallNumber, CommitId};
+use ralphloop_core::plan::WorkState;
+
+use super::agent::{Dirt, Work};
+use super::lane::Slot;
+use super::planted::Planted;
+use super::rng::Rng;
+use super::scenario::Faults;
+use super::world::{Breach, Commit, World};
+
+impl World {
+    pub(crate) fn merge(
+        &mut self,
+        rng: &mut Rng,
+        faults: &Faults,
+        (attempt, call, slot): (AttemptId, CallNumber, Slot),
+    ) -> Result<Fact, Breach> {
+        self.quiet(slot, "work is merged")?;
+        self.at_home(&attempt, slot)?;
+        if self.broken {
+            return Ok(Fact::RepositoryBroken { attempt, why: "the branch is gone".to_owned() });
+        }
+        if let Some(fact) = self.trespass(rng, faults, &attempt, slot) {
+            return Ok(fact);
+        }
+        if rng.chance(faults.git / 4) {
+            return Ok(Fact::MergeFailed { attempt, why: "index.lock exists".to_owned() });
+        }
+        let head = self.commits.len();
+        if self.lane(slot).base == head {
+            return Ok(Fact::Merged { attempt, call, merge: Merge::Current });
+        }
+        self.meetings.merges += 1;
+        let work = self.lane(slot).work();
+        let (changed, ours, theirs) = (work != 0, self.works[work], self.works[self.heads[head]]);
+        self.lane(slot).base = head;
+        self.lane(slot).refusal = None;
+        if changed && rng.chance(faults.conflict) {
+            self.meetings.conflicts += 1;
+            let work = Work { gates: [rng.chance(400); 2], checks: ours.checks, breaks_gates: false };
+            let (work, markers) = (self.new_work(work), vec!["src/lib.rs".to_owned()]);
+            self.change(slot, |dirt| {
+                dirt.work = work;
+                dirt.markers.clone_from(&markers);
+            });
+            return Ok(Fact::Merged { attempt, call, merge: Merge::Conflicts { files: markers } });
+        }
+        if changed {
+            let mut still = |holds: bool| holds && !rng.chance(faults.together);
+            let gates = [still(ours.gates[0] && theirs.gates[0]), still(ours.gates[1] && theirs.gates[1])];
+            let checks = [still(ours.checks[0]), still(ours.checks[1])];
+            // Now and then somebody else has done the very same.
+            let work = if rng.chance(20) {
+                0
+            } else {
+                self.new_work(Work { gates, checks, breaks_gates: ours.breaks_gates || theirs.breaks_gates })
+            };
+            self.change(slot, |dirt| dirt.work = work);
+        }
+        let report = Box::new(self.look(&attempt, slot));
+        Ok(Fact::Merged { attempt, call, merge: Merge::Merged { report } })
+    }
+
+    fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Dirt)) {
+        if let Some(dirt) = &mut self.lane(slot).dirt {
+            change(dirt);
+        }
+    }
+
+    pub(crate) fn land(
+        &mut self,
+        rng: &mut Rng,
+        faults: &Faults,
+        (attempt, call, slot): (AttemptId, CallNumber, Slot),
+        ground: Ground,
+    ) -> Result<Fact, Breach> {
+        self.quiet(slot, "a story lands")?;
+        let there = self.commit_of(&attempt.story).map(|c| (c.attempt.clone(), c.id.clone()));
+        if let Some((by, commit)) = there {
+            if by == attempt && self.planted != Some(Planted::LandsTwice) {
+                return Ok(Fact::Landed { attempt, commit, notes: Vec::new() });
+            }
+            return Err(format!("{attempt}: the story lands a second time; {by} landed it before"));
+        }
+        self.at_home(&attempt, slot)?;
+        self.proven(&attempt, slot, ground)?;
+        if self.broken {
+            return Ok(Fact::RepositoryBroken { attempt, why: "the branch is gone".to_owned() });
+        }
+        if let Some(refusal) = self.lane(slot).refusal.clone().filter(|r| r.attempt() == Some(&attempt)) {
+            return Ok(refusal);
+        }
+        if let Some(fact) = self.trespass(rng, faults, &attempt, slot) {
+            return Ok(fact);
+        }
+        if rng.chance(faults.git) {
+            let refusal = match rng.below(5) {
+                0 => Fact::LandingFailed { attempt, why: "cannot sign".to_owned() },
+                1 => {
+                    self.broken = true;
+                    Fact::RepositoryBroken { attempt, why: "HEAD has moved".to_owned() }
+                }
+                2 if slot != 0 => Fact::LandingBlocked { attempt, why: "src/lib.rs".to_owned() },
+                _ => Fact::LandingRefused { attempt, call, by: "pre-commit".to_owned(), output: "no".to_owned() },
+            };
+            self.lane(slot).refusal = Some(refusal.clone());
+            return Ok(refusal);
+        }
+        let lane = self.lane(slot);
+        let work = lane.work();
+        lane.dirt = None;
+        lane.resident = None;
+        let head = self.heads.last().copied().unwrap_or(0);
+        self.heads.push(if work == 0 { head } else { work });
+        if self.last_call(&attempt).is_some_and(|key| self.told.get(&key).is_some_and(|files| !files.is_empty())) {
+            self.meetings.resolved += 1;
+        }
+        let commit = CommitId(format!("c{}", self.commits.len()));
+        self.commits.push(Commit { attempt: attempt.clone(), id: commit.clone(), ground });
+        if let Some(story) = self.plan.stories.iter_mut().find(|s| s.id == attempt.story) {
+            story.state = WorkState::Done;
+        }
+        if rng.chance(500) {
+            self.checkpoints.remove(&attempt);
+        }
+        Ok(Fact::Landed { attempt, commit, notes: Vec::new() })
+    }
+
+    /// Whether the attempt may land on that ground: its last agent finished, and every gate and every check of the
+    /// story passed on this very tree, after that call, on the branch's newest commit.
+    fn proven(&mut self, attempt: &AttemptId, slot: Slot, ground: Ground) -> Result<(), Breach> {
+        let not = |why: &str| Err(format!("{attempt} lands as {ground:?} without ground: {why}"));
+        let (head, tree) = (self.commits.len(), self.lane(slot).tree());
+        if self.lane(slot).base != head {
+            return not(&format!("it was checked on {} commits, and the branch has {head}", self.lane(slot).base));
+        }
+        if let Some(dirt) = &self.lane(slot).dirt {
+            if dirt.any() && dirt.owner != *attempt {
+                return not("the lane holds another attempt's work");
+            }
+            if !dirt.markers.is_empty() || dirt.strayed {
+                return not("its conflicts are not resolved, or more than they was changed");
+            }
+        }
+        let Some(key) = self.last_call(attempt) else { return not("no agent ended") };
+        let report = &self.ends[&key];
+        if report.end != AgentEnd::Finished {
+            return not("its agent did not finish");
+        }
+        let silent = match report.claim {
+            Claim::Complete => false,
+            Claim::None { .. } => true,
+            Claim::Failed { .. } | Claim::Blocked { .. } => return not("its agent does not claim so"),
+        };
+        let own = self.pinned.get(&attempt.story).copied().unwrap_or(0);
+        let checks: Vec<CheckRef> = (0..self.gates).map(CheckRef::Gate).chain((0..own).map(CheckRef::Story)).collect();
+        for check in &checks {
+            match self.results.get(&(key.clone(), *check)) {
+                Some((on, CheckResult::Passed)) if *on == tree => {}
+                Some((on, CheckResult::Passed)) => return not(&format!("{check:?} passed on another tree, {on}")),
+                Some((_, result)) => return not(&format!("{check:?} came to {result:?}")),
+                None => return not(&format!("{check:?} was not run")),
+            }
+        }
+        let Some(seen) = self.seen.get(&key) else { return not("nobody looked at the tree") };
+        let failed_before = || {
+            checks.iter().any(|c| {
+                self.baselines.get(&(attempt.story.clone(), seen.base, *c)).is_some_and(|result| !result.passed())
+                    || self.baselines.iter().any(|((_, at, check), result)| {
+                        *at == seen.base && check == c && matches!(c, CheckRef::Gate(_)) && !result.passed()
+                    })
+            })
+        };
+        let needs_no_change = || self.story(&attempt.story).is_some_and(|s| s.needs_no_change);
+        let right = match (seen.changed, silent, checks.is_empty()) {
+            (false, false, _) if failed_before() || needs_no_change() => Ground::NoChange,
+            (true, true, false) if self.has_open_boxes(&attempt.story) && seen.ticked => Ground::NoSignal,
+            (true, false, true) => Ground::Unverified,
+            (true, false, false) => Ground::Verified,
+            _ => return not("nothing changed, or nothing was claimed"),
+        };
+        if right == ground { Ok(()) } else { not(&format!("it is {right:?}")) }
+    }
+
+    pub(crate) fn settle(&mut self, attempt: AttemptId, slot: Slot) -> Result<Fact, Breach> {
+        self.quiet(slot, "a landing is settled")?;
+        if !self.commits.iter().any(|c| c.attempt == attempt) {
+            return Err(format!("{attempt}: there is no landing to settle"));
+        }
+        self.checkpoints.remove(&attempt);
+        Ok(Fact::Settled { attempt })
+    }
+}

@@ -1,0 +1,53 @@
+//! A working tree of the world: who lives in it, what lies in it, and what runs in it.
+
+use ralphloop_core::event::{CheckRef, CheckStage, Fact};
+use ralphloop_core::ids::{AttemptId, CallNumber, TreeId};
+
+use super::agent::{Course, Dirt};
+
+/// What runs in a lane.
+pub(crate) enum Process {
+    Agent { attempt: AttemptId, call: CallNumber, course: Box<Course> },
+    Check { attempt: AttemptId, stage: CheckStage, check: CheckRef },
+}
+
+impl Process {
+    pub(crate) fn attempt(&self) -> &AttemptId {
+        match self {
+            Self::Agent { attempt, .. } | Self::Check { attempt, .. } => attempt,
+        }
+    }
+}
+
+/// Which lane: 0 is the user's checkout, the others are worktrees.
+pub(crate) type Slot = usize;
+
+#[derive(Default)]
+pub(crate) struct Lane {
+    /// The attempt that it was made ready for last, until it has landed or was put back.
+    pub(crate) resident: Option<AttemptId>,
+    /// How many commits it stands on.
+    pub(crate) base: usize,
+    pub(crate) dirt: Option<Dirt>,
+    pub(crate) process: Option<Process>,
+    /// Tells what runs from what ran before.
+    pub(crate) number: u64,
+    pub(crate) cancelled: Option<AttemptId>,
+    /// How the last landing was refused; asked again about the same work, it is refused again.
+    pub(crate) refusal: Option<Fact>,
+}
+
+impl Lane {
+    /// The version of the work; 0 if no file differs.
+    pub(crate) fn work(&self) -> usize {
+        self.dirt.as_ref().map_or(0, |d| d.work)
+    }
+
+    pub(crate) fn tree(&self) -> TreeId {
+        TreeId(format!("{}.{}", self.base, self.work()))
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.dirt.as_ref().is_some_and(Dirt::any)
+    }
+}
