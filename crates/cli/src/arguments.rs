@@ -98,8 +98,9 @@ pub(crate) struct ViewArguments {
 /// `run`
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
-    /// A file, a folder or FORMAT:NAME; the only one found if absent
-    pub(crate) work: Option<String>,
+    /// Files, folders or FORMAT:NAME, worked on one after the other, each in a run of its own; the only one found if absent
+    #[arg(value_name = "WORK")]
+    pub(crate) works: Vec<String>,
     /// Run only this story; may be given more than once
     #[arg(long = "story", value_name = "ID")]
     pub(crate) stories: Vec<String>,

@@ -70,6 +70,7 @@ pub fn show(model: &mut Model, host: &Receiver<Msg>, using: Use, mut ask: impl F
             requests.extend(model.update(Msg::Tick(now())));
             changed = true;
         }
+        is_there(Duration::ZERO)?;
         // All that was typed, so that a held key is drawn once.
         while event::poll(Duration::ZERO)? {
             if let Some(msg) = message(&event::read()?) {
@@ -97,8 +98,23 @@ pub fn show(model: &mut Model, host: &Receiver<Msg>, using: Use, mut ask: impl F
             }
         }
         let wait = if changed { FRAME.saturating_sub(drawn.map_or(FRAME, |at| at.elapsed())) } else { WAIT };
-        event::poll(wait)?;
+        is_there(wait)?;
     }
+}
+
+/// Waits until something is typed, and says so if the terminal is gone: reading on from one that is never comes to an end.
+fn is_there(wait: Duration) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
+    match poll(&mut fds, Some(&timeout)) {
+        // A signal, such as that of another size.
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL));
+    if gone { Err(io::Error::new(io::ErrorKind::BrokenPipe, "the terminal is gone")) } else { Ok(()) }
 }
 
 /// Takes in what the host has sent, as much as fits into a moment.

@@ -22,17 +22,35 @@ use crate::screen;
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
-    let RunArguments { work, stories, dry_run, resume, fresh, view, settings } = arguments;
-    let prepared = Launch::new(work, stories, &settings, host).prepare(settings, host)?;
-    if dry_run {
-        return dry_run::dry_run(&prepared);
+    let RunArguments { works, stories, dry_run, resume, fresh, view, settings } = arguments;
+    if works.len() > 1 && !stories.is_empty() {
+        return Err(CliError::usage("--story names stories of one work, and several works are given"));
     }
-    let wish = match (resume, fresh) {
-        (_, true) => Wish::Fresh,
-        (true, false) => Wish::Resume,
-        (false, false) => Wish::Open,
-    };
-    go(prepared, wish, take_up::can_ask(view) && !resume, view, host)
+    let works = if works.is_empty() { vec![None] } else { works.into_iter().map(Some).collect() };
+    let prepare = |work| Launch::new(work, stories.clone(), &settings, host).prepare(settings.clone(), host);
+    // What is wrong with the last is said before the first begins.
+    let prepared = works.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    let mut worst = Exit::NOTHING;
+    for prepared in prepared {
+        let wish = match (resume, fresh) {
+            (_, true) => Wish::Fresh,
+            (true, false) => Wish::Resume,
+            (false, false) => Wish::Open,
+        };
+        let exit = if dry_run {
+            dry_run::dry_run(&prepared)?
+        } else {
+            go(prepared, wish, take_up::can_ask(view) && !resume, view, host)?
+        };
+        worst = match exit {
+            Exit::NOTHING => worst,
+            Exit::DONE if worst == Exit::FAILED => worst,
+            Exit::DONE | Exit::FAILED => exit,
+            // A person is needed, or wants it to end.
+            other => return Ok(other),
+        };
+    }
+    Ok(worst)
 }
 
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {

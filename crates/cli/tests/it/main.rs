@@ -33,6 +33,7 @@ mod stopping;
 mod stopping_elsewhere;
 mod stress;
 mod taking_up;
+mod terminal_gone;
 mod tools;
 mod trackers;
 mod verbs;

@@ -4,7 +4,7 @@ use ralphloop_testkit::scene::Scene;
 use ralphloop_testkit::script::{AgentScript, call};
 use serde_json::{Value, json};
 
-use crate::world::{ONCE_AND_ON, prd_scene, prd_text, run, scene, start, story, two_stories};
+use crate::world::{ONCE_AND_ON, called, prd_scene, prd_text, run, scene, start, story, two_stories};
 
 /// A finished run: S1 passed, S2 failed after two attempts.
 fn finished() -> Scene {
@@ -303,4 +303,28 @@ fn without_a_terminal_and_a_verb_the_help_is_printed() {
 fn list_json_is_json_also_when_there_is_nothing() {
     let listed: Value = scene().run(&["list", "--json"]).json();
     assert_eq!(listed, json!([]));
+}
+
+#[test]
+fn several_works_are_worked_on_one_after_the_other() {
+    let script = AgentScript::new()
+        .story("Alpha lamp", [call().write("a.txt", "on").complete()])
+        .story("Beta lamp", [call().write("b.txt", "on").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &script);
+    scene.write("more/prd.json", prd_text(&[story("S1", "Beta lamp")]));
+    scene.commit_all("More");
+    let several = ["run", "prd.json", "more/prd.json", "--headless", "--no-gates"];
+    scene.run(&several).exits(0);
+    assert_eq!(scene.landed_subjects().len(), 2, "{:?}", scene.landed_subjects());
+    assert_eq!((scene.read("a.txt"), scene.read("b.txt")), ("on".to_owned(), "on".to_owned()));
+    scene.run(&several).exits(0).says("nothing to do");
+    called(&scene, 2);
+}
+
+#[test]
+fn what_is_wrong_with_the_last_of_several_works_is_said_before_the_first_begins() {
+    let scene = prd_scene(&two_stories(), &AgentScript::new());
+    scene.run(&["run", "prd.json", "gone.json", "--headless"]).exits(2).says("gone.json");
+    scene.run(&["run", "prd.json", "prd.json", "--story", "S1", "--headless"]).exits(2).says("--story");
+    called(&scene, 0);
 }
