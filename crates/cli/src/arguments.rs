@@ -70,6 +70,9 @@ pub(crate) enum Verb {
     Man(ManArguments),
     /// Play the whole loop in a temporary folder with a scripted agent: no key, no network
     Demo(DemoArguments),
+    /// The run of a screen: takes its order on the standard input, and ends with it unless it is let go
+    #[command(name = "__leashed", hide = true)]
+    Leashed,
     /// The scripted agent of the demo
     #[command(name = "__demo-agent", hide = true)]
     DemoAgent {
@@ -81,7 +84,10 @@ pub(crate) enum Verb {
 /// How the loop shows itself.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct ViewArguments {
-    /// Print plain lines, one an event, also on a terminal: no progress line
+    /// Show the screen: stories, what the agent does, checks; the default on a terminal
+    #[arg(long, conflicts_with_all = ["headless", "json"])]
+    pub(crate) tui: bool,
+    /// Print plain lines, one an event, also on a terminal
     #[arg(long)]
     pub(crate) headless: bool,
     /// Print one JSON event a line on the standard output, and nothing else there
@@ -372,6 +378,9 @@ pub(crate) struct ManArguments {
 /// `demo`
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
+    /// Show the screen, as `run` does on a terminal
+    #[arg(long)]
+    pub(crate) tui: bool,
     /// Play in this folder, which must be empty or not exist, instead of a temporary one
     #[arg(long, value_name = "DIR")]
     pub(crate) folder: Option<PathBuf>,

@@ -11,6 +11,7 @@ mod exit;
 mod host;
 mod money;
 mod output;
+mod screen;
 mod story_flags;
 mod verbs;
 mod view;

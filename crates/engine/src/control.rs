@@ -37,18 +37,43 @@ pub enum Request {
         /// The sentence.
         text: String,
     },
+    /// Do not wait for the agent that was asked to end: kill it.
+    Hurry,
+    /// End at once: what runs is killed, the tree is not put back.
+    Force,
 }
 
-impl Request {
-    fn into_fact(self) -> Fact {
-        match self {
-            Self::Stop { now } => Fact::StopRequested {
+/// Where requests go.
+#[derive(Debug, Clone)]
+pub(crate) struct Hands {
+    /// What changes the run is a fact.
+    pub(crate) inbox: Inbox,
+    /// Cancelled when agents are no longer waited for.
+    pub(crate) hurry: CancellationToken,
+    /// Cancelled when the run is to end at once.
+    pub(crate) forced: CancellationToken,
+}
+
+impl Hands {
+    /// Passes a request on; false if nobody is there any more.
+    fn pass_on(&self, request: Request) -> bool {
+        let fact = match request {
+            Request::Hurry => {
+                self.hurry.cancel();
+                return true;
+            }
+            Request::Force => {
+                self.forced.cancel();
+                return true;
+            }
+            Request::Stop { now } => Fact::StopRequested {
                 cause: StopCause::Request,
                 level: if now { StopLevel::Now } else { StopLevel::AfterAttempt },
             },
-            Self::Pause => Fact::PauseRequested,
-            Self::Guide { text } => Fact::GuidanceAdded { text },
-        }
+            Request::Pause => Fact::PauseRequested,
+            Request::Guide { text } => Fact::GuidanceAdded { text },
+        };
+        self.inbox.send(fact).is_ok()
     }
 }
 
@@ -124,13 +149,13 @@ impl Control {
     }
 
     /// Answers requests until `done`.
-    pub async fn serve(self, inbox: Inbox, done: CancellationToken) {
+    pub(crate) async fn serve(self, hands: Hands, done: CancellationToken) {
         let mut clients = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept() => {
                     if let Ok((stream, _)) = accepted {
-                        clients.spawn(answer(stream, inbox.clone()));
+                        clients.spawn(answer(stream, hands.clone()));
                     }
                 }
                 Some(_) = clients.join_next() => {}
@@ -148,15 +173,15 @@ impl Drop for Control {
     }
 }
 
-async fn answer(stream: UnixStream, inbox: Inbox) {
+async fn answer(stream: UnixStream, hands: Hands) {
     let (read, mut write) = stream.into_split();
     let mut line = Vec::new();
     let mut reader = BufReader::new(read.take(MAX_REQUEST));
     let read = tokio::time::timeout(PATIENCE, reader.read_until(b'\n', &mut line)).await;
     let reply = match read.map(|r| r.map(|_| serde_json::from_slice::<Request>(&line))) {
-        Ok(Ok(Ok(request))) => match inbox.send(request.into_fact()) {
-            Ok(()) => Reply { ok: true, message: "noted".to_owned() },
-            Err(_) => Reply { ok: false, message: "the run is ending".to_owned() },
+        Ok(Ok(Ok(request))) => match hands.pass_on(request) {
+            true => Reply { ok: true, message: "noted".to_owned() },
+            false => Reply { ok: false, message: "the run is ending".to_owned() },
         },
         Ok(Ok(Err(e))) => Reply { ok: false, message: format!("not a request: {e}") },
         Ok(Err(_)) | Err(_) => return,

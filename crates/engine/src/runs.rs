@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use ralphloop_core::ids::{AttemptId, CommitId, RunId};
+use ralphloop_core::ids::{AttemptId, CommitId, LaneId, RunId};
 use ralphloop_core::run::{Activity, Run};
 use serde::{Deserialize, Serialize};
 
@@ -133,7 +133,7 @@ impl StateFolder {
 
 impl RunFolder {
     /// The run whose folder this is.
-    pub(crate) fn at(path: &Path) -> Self {
+    pub fn at(path: &Path) -> Self {
         let id = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         Self { id: RunId(id), path: path.to_owned() }
     }
@@ -141,6 +141,11 @@ impl RunFolder {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the worktree of a lane is, if it has one.
+    pub fn worktree(&self, lane: LaneId) -> PathBuf {
+        self.path.join("worktrees").join(format!("lane-{}", lane.0.saturating_add(1)))
     }
 
     /// The journal.

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use crate::aftermath::AftermathError;
 use crate::aftermath::{self, BEAT};
-use crate::control::Control;
+use crate::control::{Control, Hands};
 use crate::driver::{DriveError, Driver};
 use crate::earlier::{Taken, earlier_run};
 pub use crate::earlier::{TakingUp, unfinished_run};
@@ -255,6 +255,11 @@ struct Aside {
 }
 
 impl Ready {
+    /// Where the run is kept.
+    pub fn folder(&self) -> &RunFolder {
+        &self.aside.folder
+    }
+
     /// Drives the run to its end; returns it as it is then, and how it ended.
     pub async fn drive(self) -> (Run, Result<Outcome, DriveError>) {
         let Self { run, driver, effects, aside, after, notifier, events, locks, .. } = self;
@@ -263,11 +268,12 @@ impl Ready {
         let (end, ended) = oneshot::channel();
         let controlled = async {
             if let Some(control) = control {
-                control.serve(inbox.clone(), done.clone()).await;
+                let hands = Hands { inbox: inbox.clone(), hurry: hurry.clone(), forced: forced.clone() };
+                control.serve(hands, done.clone()).await;
             }
         };
         let signalled = async {
-            signals.pass_on(inbox.clone(), hurry, forced, done.clone()).await;
+            signals.pass_on(inbox.clone(), hurry.clone(), forced.clone(), done.clone()).await;
             // The run is over; from now on a signal means that nobody wants to wait for notifications. It may be the last of
             // an impatient few that were meant for the run, so what is just being sent has a moment to get out.
             tokio::select! {

@@ -8,6 +8,8 @@
 //! Each frame is complete in itself and is written at once: what a killed process leaves is readable up to its last
 //! complete frame. `zstdcat FILE` shows it without this program.
 
+pub mod frames;
+
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -343,17 +345,18 @@ impl Reader {
         self.torn |= !line.is_empty();
         Ok(None)
     }
+}
 
-    fn parse(&self, line: &[u8]) -> Result<Record, TranscriptError> {
-        let bad = |problem: String| TranscriptError::Record { path: self.path.clone(), number: self.number, problem };
-        let wire: Wire<'_> = serde_json::from_slice(line).map_err(|e| bad(e.to_string()))?;
-        let bytes = match (wire.d, wire.b) {
-            (Some(text), None) => text.into_owned().into_bytes(),
-            (None, Some(base64)) => BASE64.decode(base64.as_bytes()).map_err(|e| bad(e.to_string()))?,
-            _ => return Err(bad("neither text nor bytes".to_owned())),
-        };
-        Ok(Record { at: Timestamp(wire.t), stream: wire.s, bytes })
-    }
+/// One line of the file; `number` is its place, for people.
+fn parse(path: &Path, number: u64, line: &[u8]) -> Result<Record, TranscriptError> {
+    let bad = |problem: String| TranscriptError::Record { path: path.to_owned(), number, problem };
+    let wire: Wire<'_> = serde_json::from_slice(line).map_err(|e| bad(e.to_string()))?;
+    let bytes = match (wire.d, wire.b) {
+        (Some(text), None) => text.into_owned().into_bytes(),
+        (None, Some(base64)) => BASE64.decode(base64.as_bytes()).map_err(|e| bad(e.to_string()))?,
+        _ => return Err(bad("neither text nor bytes".to_owned())),
+    };
+    Ok(Record { at: Timestamp(wire.t), stream: wire.s, bytes })
 }
 
 impl Iterator for Reader {
@@ -364,7 +367,7 @@ impl Iterator for Reader {
             return None;
         }
         self.number += 1;
-        let item = self.next_line().transpose().map(|line| line.and_then(|line| self.parse(&line)));
+        let item = self.next_line().transpose().map(|line| line.and_then(|line| parse(&self.path, self.number, &line)));
         // After an error nothing that follows can be trusted to be in place.
         self.ended = !matches!(item, Some(Ok(_)));
         item

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ralphloop_core::ids::StoryId;
 use ralphloop_engine::runs::RunFolder;
-use ralphloop_engine::settings::Settings;
+use ralphloop_engine::settings::{OnDirty, Settings};
 use ralphloop_engine::work::{self, WorkRef};
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ use crate::output;
 
 /// The parts of a call of `run` that decide what it does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Launch {
+pub(crate) struct Launch {
     /// The folder that it was called in.
     cwd: PathBuf,
     /// The work as it was named.
@@ -30,37 +30,45 @@ pub(super) struct Launch {
 
 /// A call with everything that follows from it.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     /// The call, the work named in full.
-    pub(super) launch: Launch,
+    pub(crate) launch: Launch,
     /// The work.
-    pub(super) work: WorkRef,
+    pub(crate) work: WorkRef,
     /// The settings.
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     /// Whether the work is closed once all of it is done.
-    pub(super) finish: bool,
+    pub(crate) finish: bool,
 }
 
 impl Launch {
     /// A call from `host`.
-    pub(super) fn new(work: Option<String>, stories: Vec<String>, flags: &Layer, host: &Host) -> Self {
+    pub(crate) fn new(work: Option<String>, stories: Vec<String>, flags: &Layer, host: &Host) -> Self {
         let flags = flags.texts().into_iter().map(|(name, texts)| (name.to_owned(), texts)).collect();
         Self { cwd: host.cwd.clone(), work, stories, flags }
     }
 
+    /// What was answered about changes in the checkout, after the call, holds as if it had been a flag.
+    pub(crate) fn keep_answer(&mut self, on_dirty: OnDirty) {
+        if on_dirty == OnDirty::Worktree {
+            self.flags.retain(|(name, _)| name != "dirty");
+            self.flags.push(("dirty".to_owned(), vec!["worktree".to_owned()]));
+        }
+    }
+
     /// The call that began the run in `folder`, if it is still known.
-    pub(super) fn of_run(folder: &RunFolder) -> Option<Self> {
+    pub(crate) fn of_run(folder: &RunFolder) -> Option<Self> {
         serde_json::from_slice(&folder.launch()?).ok()
     }
 
     /// As it is kept in the folder of its run.
-    pub(super) fn bytes(&self) -> Result<Vec<u8>, CliError> {
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, CliError> {
         serde_json::to_vec(self)
             .map_err(|error| CliError::environment("could not note how it was called").cause(&error))
     }
 
     /// Finds the work and decides the settings; `flags` of a later call go before those of this one.
-    pub(super) fn prepare(mut self, flags: Layer, host: &Host) -> Result<Prepared, CliError> {
+    pub(crate) fn prepare(mut self, flags: Layer, host: &Host) -> Result<Prepared, CliError> {
         let work = work::resolve(self.work.as_deref(), &self.cwd).map_err(|error| not_usable(&error))?;
         tracker::refresh(&work)?;
         let (kept, lost) = config::from_texts(&self.flags);

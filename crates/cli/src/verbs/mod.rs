@@ -11,19 +11,19 @@ mod diff;
 mod doctor;
 mod dry_run;
 mod gates;
-mod launch;
+pub(crate) mod launch;
 mod list;
 mod mark;
 mod new;
 mod prompt;
 pub(crate) mod repository;
-mod run;
+pub(crate) mod run;
 mod runs;
 mod settings;
 mod shell;
 mod show;
 mod spec;
-mod take_up;
+pub(crate) mod take_up;
 mod talk;
 mod tracker;
 mod verify;
@@ -59,6 +59,7 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Completions(arguments) => shell::completions(&arguments),
         Verb::Man(arguments) => shell::man(&arguments),
         Verb::Demo(arguments) => demo::demo(&arguments, host),
+        Verb::Leashed => crate::screen::leash::obey(),
         Verb::DemoAgent { notes } => crate::demo::play(&notes)
             .map(|()| Exit::DONE)
             .map_err(|error| CliError::environment("the scripted agent could not play its part").cause(&error)),

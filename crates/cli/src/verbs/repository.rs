@@ -15,7 +15,7 @@ use crate::host::Host;
 pub(crate) const SUPERVISE: &str = "__supervise";
 
 /// A runtime for the verbs that start programs.
-pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -23,38 +23,38 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 }
 
 /// Starts programs under supervision by this very program.
-pub(super) fn spawner() -> Result<Spawner, CliError> {
+pub(crate) fn spawner() -> Result<Spawner, CliError> {
     let program: PathBuf = std::env::current_exe()
         .map_err(|error| CliError::environment("could not find out where ralphloop itself is").cause(&error))?;
     Ok(Spawner::new(SupervisorProgram { program, args: vec![SUPERVISE.into()] }))
 }
 
 /// The repository that `host` is in.
-pub(super) async fn open(host: &Host) -> Result<Place, CliError> {
+pub(crate) async fn open(host: &Host) -> Result<Place, CliError> {
     start::open(&host.cwd, spawner()?, Settings::default().command_timeout)
         .await
         .map_err(|error| CliError::environment(error.to_string()))
 }
 
 /// What runs have left in the repository that `host` is in.
-pub(super) fn state(host: &Host) -> Result<StateFolder, CliError> {
+pub(crate) fn state(host: &Host) -> Result<StateFolder, CliError> {
     let place = runtime()?.block_on(open(host))?;
     Ok(StateFolder::of(&place.repository.places().common_dir))
 }
 
 /// The run of that name; the newest without one.
-pub(super) fn find_run(wanted: Option<&str>, host: &Host) -> Result<RunFolder, CliError> {
+pub(crate) fn find_run(wanted: Option<&str>, host: &Host) -> Result<RunFolder, CliError> {
     state(host)?.find(wanted).map_err(|error| no_run(&error))
 }
 
-pub(super) fn no_run(error: &RunsError) -> CliError {
+pub(crate) fn no_run(error: &RunsError) -> CliError {
     match error {
         RunsError::File(error) => CliError::environment(error.to_string()),
         RunsError::Unknown { .. } | RunsError::Ambiguous { .. } | RunsError::None => CliError::usage(error.to_string()),
     }
 }
 
-pub(super) fn damaged(error: &JournalError) -> CliError {
+pub(crate) fn damaged(error: &JournalError) -> CliError {
     let said = CliError::environment(error.to_string());
     match error {
         JournalError::Damaged { .. } | JournalError::Empty { .. } => said.hint(

@@ -18,6 +18,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
+use crate::screen;
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
@@ -31,7 +32,7 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
         (true, false) => Wish::Resume,
         (false, false) => Wish::Open,
     };
-    go(prepared, wish, take_up::can_ask(view) && !resume, view)
+    go(prepared, wish, take_up::can_ask(view) && !resume, view, host)
 }
 
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
@@ -52,11 +53,38 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };
     let prepared = launch.prepare(arguments.settings, host)?;
-    go(prepared, wish, asks, arguments.view)
+    go(prepared, wish, asks, arguments.view, host)
 }
 
-/// Starts the run, prints what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
-pub(super) fn go(mut prepared: Prepared, wish: Wish, asks: bool, view: ViewArguments) -> Result<Exit, CliError> {
+/// Starts the run, shows what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
+pub(super) fn go(
+    prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    view: ViewArguments,
+    host: &Host,
+) -> Result<Exit, CliError> {
+    if screen::wanted(view)? {
+        return screen::run(prepared, wish, asks, host);
+    }
+    go_with(prepared, wish, asks, Eyes::Printed(view))
+}
+
+/// Who watches a run of this process.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Eyes {
+    /// What happens is printed.
+    Printed(ViewArguments),
+    /// The screen of another process, which reads the journal.
+    Screen,
+}
+
+/// Starts the run in this process, and says how the program ends.
+pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
+    let view = match eyes {
+        Eyes::Printed(view) => view,
+        Eyes::Screen => ViewArguments { tui: false, headless: true, json: true },
+    };
     repository::runtime()?.block_on(async {
         let command_timeout = prepared.settings.times.command;
         let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
@@ -87,7 +115,10 @@ pub(super) fn go(mut prepared: Prepared, wish: Wish, asks: bool, view: ViewArgum
                     output::warn(caution);
                 }
                 let offer = finish::offer(&work).filter(|_| !finish);
-                let exit = drive(*ready, view, offer).await?;
+                let exit = match eyes {
+                    Eyes::Printed(view) => drive(*ready, view, offer).await?,
+                    Eyes::Screen => screen::leash::drive(*ready).await?,
+                };
                 if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
                     tracker::finish(&place, &work, command_timeout).await?;
                 }
@@ -140,6 +171,11 @@ fn sum_up(
     {
         output::talk(&error.render());
     }
+    ended(result)
+}
+
+/// How the program ends after a run that ended so.
+pub(crate) fn ended(result: Result<Outcome, DriveError>) -> Result<Exit, CliError> {
     match result {
         Ok(outcome) => Ok(Exit::of(&outcome)),
         Err(error @ DriveError::Forced) => Err(CliError::new(Exit::INT, error.to_string())),

@@ -26,6 +26,9 @@ fn status_of(folder: &RunFolder) -> Result<(Run, Status), CliError> {
 
 pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = find_run(arguments.run.as_deref(), host)?;
+    if arguments.follow && !arguments.json && crate::screen::possible() {
+        return crate::screen::attach(&folder, host);
+    }
     let mut follower = follow(&folder, arguments.follow)?;
     let mut shown = String::new();
     loop {

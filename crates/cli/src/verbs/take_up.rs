@@ -27,7 +27,7 @@ const NAMED: usize = 5;
 
 /// What the flags say.
 #[derive(Debug, Clone)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     /// Nothing: an unfinished run of the same work is gone on with, or not.
     Open,
     /// To go on with one, if there is one.
@@ -39,7 +39,7 @@ pub(super) enum Wish {
 }
 
 /// Decides how the work is taken up; nothing is started if that is not wanted.
-pub(super) async fn decide(
+pub(crate) async fn decide(
     wish: Wish,
     asks: bool,
     prepared: &mut Prepared,
@@ -91,7 +91,7 @@ pub(super) async fn decide(
 }
 
 /// The journal of a run is damaged or gone: a new run of the same work can be begun.
-pub(super) fn instead_of_damaged(folder: &RunFolder, error: &JournalError, asks: bool) -> Result<bool, CliError> {
+pub(crate) fn instead_of_damaged(folder: &RunFolder, error: &JournalError, asks: bool) -> Result<bool, CliError> {
     if !asks || matches!(error, JournalError::Newer { .. }) {
         return Err(repository::damaged(error));
     }
@@ -105,14 +105,15 @@ pub(super) fn instead_of_damaged(folder: &RunFolder, error: &JournalError, asks:
 }
 
 /// How the program ends if nothing is started because that was chosen.
-pub(super) fn left_alone() -> Exit {
+pub(crate) fn left_alone() -> Exit {
     output::talk("nothing was started\n");
     Exit::PERSON
 }
 
 /// Whether there is somebody to ask.
-pub(super) fn can_ask(view: ViewArguments) -> bool {
-    !view.json && !view.headless && io::stdin().is_terminal() && io::stderr().is_terminal()
+pub(crate) fn can_ask(view: ViewArguments) -> bool {
+    // Who asks for the screen by name wants to see it, not a question before it.
+    !view.json && !view.headless && !view.tui && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// What there is to know before a run is gone on with.

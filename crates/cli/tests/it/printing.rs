@@ -120,8 +120,8 @@ fn on_a_terminal(arguments: &str) -> String {
 const ERASED: &str = "\r\u{1b}[2K";
 
 #[test]
-fn a_terminal_shows_colours_and_one_line_of_what_happens_now() {
-    let shown = on_a_terminal("");
+fn a_terminal_that_nobody_types_at_shows_colours_and_one_line_of_what_happens_now() {
+    let shown = on_a_terminal("</dev/null");
     assert!(shown.contains("story 1 of 2 · "), "{shown:?}");
     assert!(shown.contains("Alpha lamp · the agent works"), "{shown:?}");
     let after_the_last = shown.rsplit(ERASED).next().unwrap();

@@ -120,8 +120,13 @@ fn claims_falsely_and_repairs(client: &str, tokens_a_request: u64) {
         .run("echo bulb > alpha.txt")
         .run("cat alpha.txt > alpha.seen")
         .say(&format!("Now.\n{COMPLETE}"));
-    let claimed =
-        StoryScript::when(&["Bulb"]).write("alpha.txt", "nothing\n").say(&format!("All tests pass.\n{COMPLETE}"));
+    let claimed = StoryScript::when(&["Bulb"]);
+    // Qwen Code writes to absolute paths only, which a script does not know.
+    let claimed = match client {
+        "qwen" => claimed.run("echo nothing > alpha.txt"),
+        _ => claimed.write("alpha.txt", "nothing\n"),
+    };
+    let claimed = claimed.say(&format!("All tests pass.\n{COMPLETE}"));
     let (scene, api) = world(client, ModelScript::new().story(repaired).story(claimed));
     // The prompt names the gate's command, so the words of its failure are in a file.
     scene.write("gate.sh", "test ! -e alpha.txt || grep -q bulb alpha.txt || { echo GATE-SAYS-DARK; exit 3; }\n");

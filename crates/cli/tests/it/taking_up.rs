@@ -33,13 +33,13 @@ fn cut_off() -> Scene {
 
 /// What a person sees who types `typed` at the program on a terminal, and how it ended.
 fn on_a_terminal(scene: &Scene, arguments: &str, typed: &str) -> (String, Option<i32>) {
-    // `script` of util-linux makes a pseudo-terminal.
+    // `script` of util-linux makes a pseudo-terminal; one that cannot show the screen.
     let paths = std::env::var_os("PATH").unwrap();
     let script = std::env::split_paths(&paths).map(|folder| folder.join("script")).find(|path| path.is_file()).unwrap();
     let command = format!("'{}' {arguments}", binary().display());
     let mut command = {
         let mut script = scene.command(script);
-        script.args(["-qec", &command, "/dev/null"]).env("TERM", "xterm-256color");
+        script.args(["-qec", &command, "/dev/null"]).env("TERM", "dumb");
         script
     };
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

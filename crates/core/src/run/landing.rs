@@ -56,7 +56,7 @@ impl Run {
 
     /// Lets the next proven attempt land, if none is landing.
     pub(super) fn next_landing(&mut self) -> Vec<Effect> {
-        if self.stopping_now() || self.halted || self.attempts.values().any(Attempt::is_landing) {
+        if self.begins_nothing() || self.attempts.values().any(Attempt::is_landing) {
             return Vec::new();
         }
         let next = self.attempts.values().filter_map(|a| Some((a.turn()?, a.id.clone()))).min();

@@ -337,7 +337,7 @@ impl Run {
         }
     }
 
-    /// No agent is called any more.
+    /// What has not called its agent yet does not, and what waits to land goes on waiting.
     fn begins_nothing(&self) -> bool {
         self.halted || self.stopping_now()
     }

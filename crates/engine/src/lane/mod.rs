@@ -330,7 +330,7 @@ impl Order {
             Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
             Self::Merge { call } => merge::merge(parts, attempt, call).await,
-            Self::Land { call, message, proven } => tree::land(parts, attempt, call, message, proven, cancel).await,
+            Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
             Self::Settle => tree::settle(parts, attempt).await,
         }

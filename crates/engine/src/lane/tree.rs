@@ -201,8 +201,7 @@ fn has_conflict_marks(bytes: &[u8]) -> bool {
 /// end, since it is proven; a hook that hangs is ended then.
 pub(super) async fn land(
     parts: &Parts,
-    attempt: AttemptId,
-    call: CallNumber,
+    (attempt, call): (AttemptId, CallNumber),
     message: Message,
     proven: Option<TreeId>,
     cancel: CancellationToken,

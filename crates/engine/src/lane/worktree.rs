@@ -32,7 +32,7 @@ fn root(folder: &RunFolder) -> PathBuf {
 }
 
 fn top(folder: &RunFolder, lane: LaneId) -> PathBuf {
-    root(folder).join(format!("lane-{}", lane.0.saturating_add(1)))
+    folder.worktree(lane)
 }
 
 /// Says that the worktree has got what git does not carry.

@@ -1,0 +1,209 @@
+//! The screen, wired: what it is told and who does what it asks for. The screen itself is `ralphloop-tui`.
+
+mod host;
+pub(crate) mod leash;
+mod talk;
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use ralphloop_core::event::StopCause;
+use ralphloop_engine::control;
+use ralphloop_engine::runs::RunFolder;
+use ralphloop_engine::start::Place;
+use ralphloop_tui::keys::Keymap;
+use ralphloop_tui::model::Options;
+use ralphloop_tui::port::Leave;
+use ralphloop_tui::theme::Theme;
+use ralphloop_tui::{Model, Msg, Request, app};
+use rustix::process::Signal;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::task::JoinHandle;
+
+use crate::arguments::ViewArguments;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::host::Host;
+use crate::output;
+use crate::verbs::launch::Prepared;
+use crate::verbs::repository;
+use crate::verbs::take_up::{self, Wish};
+use crate::view::{status, summary};
+use leash::{Begun, Leashed, Order};
+
+/// How long a run that was forced to end has to say that it heard it.
+const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(1);
+/// Lines of a run's complaints that are repeated once the screen is gone.
+const COMPLAINTS: usize = 20;
+
+/// Whether this terminal can show the screen.
+pub(crate) fn possible() -> bool {
+    let usable = std::env::var_os("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+    usable && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Whether a run is to be shown on the screen.
+pub(crate) fn wanted(view: ViewArguments) -> Result<bool, CliError> {
+    match (view.tui, possible()) {
+        (true, false) => Err(CliError::usage("the screen needs a terminal on the standard input and output")
+            .hint("leave `--tui` out for plain lines")),
+        (true, true) => Ok(true),
+        (false, possible) => Ok(possible && !view.headless && !view.json),
+    }
+}
+
+fn options(own: bool, host: &Host) -> Options {
+    let no_color = host.environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let theme = if no_color { Theme::NoColor } else { Theme::default() };
+    let zone = jiff::tz::TimeZone::system();
+    let utc_offset = zone.to_offset(jiff::Timestamp::now()).seconds();
+    Options { keys: Keymap::default(), theme, own, utc_offset }
+}
+
+/// Starts a run in a process of its own and shows it.
+pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -> Result<Exit, CliError> {
+    let runtime = repository::runtime()?;
+    let fail = |error: &std::io::Error| CliError::environment("the run's process could not be started").cause(error);
+    let begun = runtime.block_on(async {
+        let place = repository::open(host).await?;
+        let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else { return Ok(None) };
+        // What was answered holds in the run's own process too.
+        prepared.launch.keep_answer(prepared.settings.on_dirty);
+        let apart = host.environment.is_empty();
+        let order = Order { launch: prepared.launch, taking_up: (&taking_up).into(), apart };
+        let begun = Leashed::start(&order, &host.cwd).await.map_err(|error| fail(&error))?;
+        Ok::<_, CliError>(Some((place, begun)))
+    })?;
+    let Some(begun) = begun else { return Ok(take_up::left_alone()) };
+    let (place, leashed) = match begun {
+        (_, Begun::Ended(exit)) => return Ok(exit),
+        (place, Begun::Running(leashed)) => (place, leashed),
+    };
+    let mut leashed = *leashed;
+    let folder = leashed.folder.clone();
+    let shown = show(&runtime, &folder, place, host, Some(&mut leashed));
+    let left = match shown {
+        Ok(left) => left,
+        Err(error) => {
+            // The terminal is gone or unusable: the run ends with it.
+            leashed.signal(Signal::HUP);
+            output::warn(&format!("the screen broke: {error}"));
+            Leave::Done
+        }
+    };
+    finish(&runtime, leashed, left)
+}
+
+fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) -> Result<Exit, CliError> {
+    let folder = leashed.folder.clone();
+    let lost = |error: &std::io::Error| CliError::environment("the run's process cannot be waited for").cause(error);
+    match left {
+        Leave::Detach => {
+            runtime.block_on(leashed.let_go()).map_err(|error| lost(&error))?;
+            output::talk(&format!(
+                "run {} goes on; `ralphloop status --follow` shows it again, `ralphloop stop` stops it\n",
+                folder.id
+            ));
+            Ok(Exit::DONE)
+        }
+        Leave::Force => {
+            let heard = runtime.block_on(async {
+                let ask = control::ask(&folder.id, folder.path(), &control::Request::Force);
+                tokio::time::timeout(LAST_WORD, ask).await.is_ok_and(|answer| answer.is_ok())
+            });
+            if !heard {
+                // Its supervisors end the agents when it is gone.
+                leashed.signal(Signal::KILL);
+            }
+            Err(CliError::new(
+                Exit::INT,
+                "forced to quit: what ran is killed, and the tree was not put back".to_owned(),
+            )
+            .hint(format!("`ralphloop resume {}` puts it back and goes on", folder.id)))
+        }
+        Leave::Done => {
+            let exit = runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
+            let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
+            output::data(&summary::text(&run, None))?;
+            Ok(exit)
+        }
+    }
+}
+
+/// Shows a run that somebody else started, or that is over.
+pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> {
+    let runtime = repository::runtime()?;
+    let place = runtime.block_on(repository::open(host))?;
+    let left = show(&runtime, folder, place, host, None);
+    left.map_err(|error| CliError::environment("the terminal cannot be used").cause(&error))?;
+    let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
+    let pid = folder.live_process().map(|process| process.pid);
+    output::talk(&status::Status::of(&run, pid).text());
+    Ok(Exit::DONE)
+}
+
+/// Shows a run until the screen is left.
+fn show(
+    runtime: &tokio::runtime::Runtime,
+    folder: &RunFolder,
+    place: Place,
+    host: &Host,
+    mut leashed: Option<&mut Leashed>,
+) -> std::io::Result<Leave> {
+    let (to_screen, from_host) = mpsc::channel();
+    let (to_talk, talk_asked) = mpsc::channel();
+    let (to_host, host_asked) = tokio::sync::mpsc::unbounded_channel();
+    let doer = host::Host { folder: folder.clone(), repository: Arc::new(place.repository), screen: to_screen.clone() };
+    let telling = runtime.spawn(doer.clone().tell());
+    let serving = runtime.spawn(doer.serve(host_asked));
+    let talking = {
+        let (folder, cwd, screen) = (folder.path().to_owned(), host.cwd.clone(), to_screen.clone());
+        runtime.spawn_blocking(move || talk::serve(&folder, &cwd, &talk_asked, &screen))
+    };
+    let complaining = leashed.as_mut().and_then(|leashed| leashed.complaints.take()).map(|complaints| {
+        let screen = to_screen.clone();
+        runtime.spawn(async move {
+            let mut lines = BufReader::new(complaints).lines();
+            let mut said = Vec::new();
+            while let Ok(Some(line)) = lines.next_line().await {
+                drop(screen.send(Msg::Note(line.clone())));
+                if said.len() < COMPLAINTS {
+                    said.push(line);
+                }
+            }
+            said
+        })
+    });
+    drop(to_screen);
+    let leashed = leashed.map(|leashed| &*leashed);
+    let mut model = Model::of_run(options(leashed.is_some(), host), app::size(), app::now());
+    let left = app::show(&mut model, &from_host, app::Use { mouse: true }, |request| match (&request, leashed) {
+        (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
+            drop(to_talk.send(request));
+        }
+        // By a signal, so that the run tells later what stopped it.
+        (Request::Stop(StopCause::Int), Some(leashed)) => leashed.signal(Signal::INT),
+        (Request::Stop(StopCause::Term), Some(leashed)) => leashed.signal(Signal::TERM),
+        (Request::Stop(StopCause::Hup), Some(leashed)) => leashed.signal(Signal::HUP),
+        _ => drop(to_host.send(request)),
+    });
+    drop((to_talk, to_host, from_host));
+    telling.abort();
+    runtime.block_on(ended(serving));
+    runtime.block_on(ended(talking));
+    if let Some(complaining) = complaining {
+        if matches!(left, Ok(Leave::Done)) {
+            let said = runtime.block_on(complaining).unwrap_or_default();
+            said.iter().for_each(|line| output::talk(&format!("{line}\n")));
+        } else {
+            complaining.abort();
+        }
+    }
+    left
+}
+
+/// Waits for a task of the screen; one that broke has nothing more to say.
+async fn ended<T>(task: JoinHandle<T>) {
+    drop(task.await);
+}

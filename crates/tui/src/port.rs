@@ -1,0 +1,189 @@
+//! What goes in and out of the screen: messages from whoever knows something, requests to whoever can do something.
+
+use ralphloop_core::event::{Event, StopCause};
+use ralphloop_core::ids::{AttemptId, CallNumber};
+use ralphloop_core::units::Timestamp;
+
+/// So many entries of a transcript are read at once. Chunk `n` holds the entries from `n * CHUNK`.
+pub const CHUNK: u64 = 256;
+
+/// One call of an agent: what a transcript is kept of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId {
+    /// The attempt.
+    pub attempt: AttemptId,
+    /// Which call in it; 0 is the first, every repair adds one.
+    pub call: CallNumber,
+}
+
+/// What kind of thing an entry of a transcript is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// The agent's own words.
+    Agent,
+    /// Words of an agent that the agent started.
+    SubAgent,
+    /// It thought.
+    Thought,
+    /// It called a tool.
+    Tool,
+    /// What a tool returned.
+    ToolOutput,
+    /// What a tool returned when it failed.
+    ToolFailed,
+    /// Plain output: of an agent that only prints text, or lines that are no event.
+    Output,
+    /// A remark of the client or of ours.
+    Note,
+}
+
+impl EntryKind {
+    /// Shown in one line until it is asked for.
+    pub(crate) fn folds(self) -> bool {
+        matches!(self, Self::Thought | Self::ToolOutput | Self::ToolFailed | Self::Tool)
+    }
+}
+
+/// One thing that an agent did, as a transcript tells it. The text may have several lines and comes from outside: the
+/// screen makes it harmless.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// What kind.
+    pub kind: EntryKind,
+    /// The text.
+    pub text: String,
+}
+
+/// Something that the screen is told.
+#[derive(Debug)]
+pub enum Msg {
+    /// What happened in the run, in order, from its first event on.
+    Event(Box<Event>),
+    /// Whether a process works on the run.
+    Alive(bool),
+    /// So many entries are known of a call's transcript; `reading` while older ones are still being counted.
+    Extent {
+        /// The call.
+        call: CallId,
+        /// Entries so far.
+        entries: u64,
+        /// More is on the disk than was counted yet.
+        reading: bool,
+    },
+    /// A chunk that was asked for, or that has grown.
+    Entries {
+        /// The call.
+        call: CallId,
+        /// Which chunk.
+        chunk: u64,
+        /// What is in it.
+        entries: Vec<Entry>,
+    },
+    /// The end of a search.
+    Found {
+        /// The call.
+        call: CallId,
+        /// The entry, if there is one.
+        entry: Option<u64>,
+    },
+    /// What an attempt changed, line by line, or why that cannot be shown.
+    Diff {
+        /// The attempt.
+        attempt: AttemptId,
+        /// The lines of a unified diff.
+        lines: Result<Vec<String>, String>,
+    },
+    /// The answer to a request, for people.
+    Said(String),
+    /// Something that went wrong beside the run, for people.
+    Note(String),
+    /// Time goes on.
+    Tick(Timestamp),
+    /// The terminal has this size now.
+    Resize(u16, u16),
+    /// A key.
+    Key(crate::keys::Press),
+    /// Text was pasted.
+    Paste(String),
+    /// The mouse.
+    Mouse(Mouse),
+    /// A signal came that ends the program.
+    Signal(StopCause),
+}
+
+/// What the mouse did, where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mouse {
+    /// A click with the left button.
+    Click {
+        /// Column, from 0.
+        x: u16,
+        /// Row, from 0.
+        y: u16,
+    },
+    /// The wheel; up is negative.
+    Wheel {
+        /// Column, from 0.
+        x: u16,
+        /// Row, from 0.
+        y: u16,
+        /// Steps.
+        by: i32,
+    },
+}
+
+/// Something that the screen wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Request {
+    /// Look at this call's transcript from now on: tell its extent, and its last chunk whenever it grows.
+    Watch(CallId),
+    /// Read a chunk.
+    Read {
+        /// The call.
+        call: CallId,
+        /// Which chunk.
+        chunk: u64,
+    },
+    /// Look for a text in a transcript, from an entry on.
+    Find {
+        /// The call.
+        call: CallId,
+        /// The text; case does not matter.
+        text: String,
+        /// The first entry to look at.
+        from: u64,
+        /// Towards the beginning.
+        backwards: bool,
+    },
+    /// What an attempt has changed: as it is now if it is under way, as it was kept otherwise.
+    Diff(AttemptId),
+    /// Write a call's whole transcript as text into a file.
+    Export(CallId),
+    /// Put a text into the clipboard.
+    Copy(String),
+    /// Stop the run: ask the agent to end, put the attempt back, keep what has landed.
+    Stop(StopCause),
+    /// Kill the agent that was asked to end, without waiting for it.
+    Hurry,
+    /// Pause after the attempt.
+    Pause,
+    /// A sentence for the next prompt.
+    Guide(String),
+    /// Stop the program until the shell goes on with it.
+    Suspend,
+    /// Close the screen.
+    Leave(Leave),
+}
+
+/// How the screen is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Leave {
+    /// The run is over, or it is somebody else's and goes on.
+    Done,
+    /// The run was started with the screen and goes on without it.
+    Detach,
+    /// At once: what runs is killed, nothing is waited for.
+    Force,
+}
