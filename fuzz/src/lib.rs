@@ -150,6 +150,7 @@ fn decoded(format: Format, data: &[u8], piece: usize) -> (Vec<AgentEvent>, Agent
         grammar: &SignalGrammar::default(),
         clock: &clock,
         took: Duration::from_secs(1),
+        sign_in: None,
     };
     let report = decoder.finish(ending, &mut events);
     (events, report)

@@ -11,10 +11,10 @@ use ralphloop_core::plan::Scheme;
 use ralphloop_spec::{Diagnostic, Severity, SpecFiles, SpecText, check};
 use tokio_util::sync::CancellationToken;
 
-use crate::clock;
-use crate::process::{Call, Environment, Exit, Limits, Ownership, SpawnError, Spawner, StopLevel, Stream};
+use crate::process::{Exit, SpawnError, Spawner, StopLevel, Stream};
 use crate::settings::Settings;
 use crate::signals::Signals;
+use crate::{clock, invoke};
 
 /// The file that the agent is to write.
 const FILE: &str = "prd.json";
@@ -22,8 +22,6 @@ const FILE: &str = "prd.json";
 const CALLS: usize = 2;
 /// Larger drafts are none.
 const MAX_BYTES: u64 = 1024 * 1024;
-/// From TERM to KILL.
-const GRACE: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Why there is no draft. Nothing was written outside of the scratch folder, which is gone.
 #[derive(Debug, thiserror::Error)]
@@ -189,22 +187,7 @@ async fn call(
     cancel: CancellationToken,
 ) -> Result<AgentEnd, DraftError> {
     let began = Instant::now();
-    let invocation = settings.agent.invocation();
-    let times = settings.times;
-    let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
-    let call = Call::new(&invocation.program, folder)
-        .args(&invocation.arguments)
-        .environment(environment)
-        .stdin_bytes(prompt.as_bytes())
-        .limits(Limits {
-            total: times.agent,
-            first_output: Some(times.start),
-            idle: Some(times.idle),
-            exit_grace: times.exit_grace,
-            grace: GRACE,
-        })
-        .ownership(Ownership::Supervised)
-        .cancel(cancel);
+    let call = invoke::call(settings, folder, prompt, &[], settings.times.agent, cancel);
     let mut running = spawner.start(call).await.map_err(DraftError::Start)?;
     let mut decoder = Decoder::new(settings.agent.format, prompt, LOOP_AFTER);
     let mut events = Vec::new();

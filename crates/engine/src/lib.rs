@@ -16,6 +16,7 @@ pub mod fold;
 pub mod follow;
 pub mod gates;
 pub mod git;
+mod invoke;
 pub mod journal;
 pub mod lane;
 pub mod lock;

@@ -15,13 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::recorder::Recorder;
-use crate::clock;
-use crate::process::{Call, Environment, Exit, Limits, Ownership, Running, SpawnError, StopLevel, Stream};
+use crate::process::{Exit, Running, SpawnError, StopLevel, Stream};
 use crate::settings::Settings;
-use crate::transcript;
+use crate::{clock, invoke, transcript};
 
-/// From TERM to KILL.
-const GRACE: Duration = Duration::from_secs(5);
 /// How long the end of a quiet agent's transcript may wait to be readable.
 const FLUSH_AFTER: Duration = Duration::from_secs(1);
 
@@ -82,28 +79,7 @@ fn fits(prompt: &str, delivery: PromptDelivery) -> bool {
 }
 
 async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: CancellationToken) -> Result<Running, SpawnError> {
-    let invocation = parts.shared.settings.agent.invocation();
-    let times = parts.shared.settings.times;
-    let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
-    let unset = invocation.env_default.iter().filter(|(name, _)| std::env::var_os(name).is_none());
-    let environment = unset.fold(environment, |env, (name, value)| env.set(*name, *value));
-    let environment = parts.environment.iter().fold(environment, |env, (name, value)| env.set(name, value));
-    let call = Call::new(&invocation.program, &parts.work.project).args(&invocation.arguments);
-    let call = match invocation.prompt {
-        PromptDelivery::Stdin => call.stdin_bytes(prompt.as_bytes()),
-        PromptDelivery::Argument => call.arg(prompt),
-    };
-    let call = call
-        .environment(environment)
-        .limits(Limits {
-            total: time,
-            first_output: Some(times.start),
-            idle: Some(times.idle),
-            exit_grace: times.exit_grace,
-            grace: GRACE,
-        })
-        .ownership(Ownership::Supervised)
-        .cancel(cancel);
+    let call = invoke::call(&parts.shared.settings, &parts.work.project, prompt, &parts.environment, time, cancel);
     parts.shared.spawner.start(call).await
 }
 
