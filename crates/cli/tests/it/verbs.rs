@@ -316,7 +316,7 @@ fn several_works_are_worked_on_one_after_the_other() {
     let several = ["run", "prd.json", "more/prd.json", "--headless", "--no-gates"];
     scene.run(&several).exits(0);
     assert_eq!(scene.landed_subjects().len(), 2, "{:?}", scene.landed_subjects());
-    assert_eq!((scene.read("a.txt"), scene.read("b.txt")), ("on".to_owned(), "on".to_owned()));
+    assert_eq!((scene.read("a.txt"), scene.read("more/b.txt")), ("on".to_owned(), "on".to_owned()));
     scene.run(&several).exits(0).says("nothing to do");
     called(&scene, 2);
 }
