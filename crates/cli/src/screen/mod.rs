@@ -193,7 +193,9 @@ fn show(
     if let Some(complaining) = complaining {
         if matches!(left, Ok(Leave::Done)) {
             let said = runtime.block_on(complaining).unwrap_or_default();
-            said.iter().for_each(|line| output::talk(&format!("{line}\n")));
+            for line in said {
+                output::talk(&format!("{line}\n"));
+            }
         } else {
             complaining.abort();
         }

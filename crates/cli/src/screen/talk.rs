@@ -44,7 +44,7 @@ impl Transcript {
         while began.elapsed() < BATCH {
             let at = self.counted;
             let Some(frame) = self.frames.at(at)? else { return Ok(false) };
-            let (end, entries) = self.decode(frame);
+            let (end, entries) = self.decode(&frame);
             for number in 0..entries.len() as u64 {
                 if (self.entries + number).is_multiple_of(CHUNK) {
                     self.chunks.push((at, number));
@@ -58,7 +58,7 @@ impl Transcript {
     }
 
     /// The entries of a frame, each frame decoded for itself: the same whoever asks for it, and whenever.
-    fn decode(&mut self, frame: Frame) -> (u64, Vec<Entry>) {
+    fn decode(&mut self, frame: &Frame) -> (u64, Vec<Entry>) {
         let mut entries = Vec::new();
         let mut decoder: Option<Decoder> = None;
         let mut events = Vec::new();
@@ -84,7 +84,7 @@ impl Transcript {
         while (wanted.len() as u64) < CHUNK && at < self.counted {
             if self.last.as_ref().is_none_or(|(known, ..)| *known != at) {
                 let Some(frame) = self.frames.at(at)? else { break };
-                let (end, entries) = self.decode(frame);
+                let (end, entries) = self.decode(&frame);
                 self.last = Some((at, end, entries));
             }
             let Some((_, end, entries)) = &self.last else { break };
@@ -254,7 +254,7 @@ fn export(folder: &Path, cwd: &Path, call: &CallId) -> Result<PathBuf, String> {
     let file = std::fs::File::create(&to).map_err(|e| text(&e))?;
     let mut out = std::io::BufWriter::new(file);
     while let Some(frame) = transcript.frames.at(transcript.counted).map_err(|e| text(&e))? {
-        let (end, entries) = transcript.decode(frame);
+        let (end, entries) = transcript.decode(&frame);
         transcript.counted = end;
         for entry in entries {
             writeln!(out, "{}", crate::output::harmless(&entry.text)).map_err(|e| text(&e))?;
