@@ -195,7 +195,7 @@ fn show(
     if let Some(complaining) = complaining {
         if matches!(left, Ok(Leave::Done)) {
             let said = runtime.block_on(complaining).unwrap_or_default();
-            for line in &said {
+            for line in said {
                 output::talk(&format!("{line}\n"));
             }
         } else {

@@ -140,8 +140,8 @@ fn the_arrows_between_the_crates_are_those_of_the_map() {
         ("spec", vec!["core"]),
         ("agent", vec!["core"]),
         ("engine", vec!["agent", "core", "spec"]),
-        ("ralphloop", vec!["agent", "core", "engine", "spec", "tui"]),
         ("tui", vec!["core"]),
+        ("ralphloop", vec!["agent", "core", "engine", "spec", "tui"]),
         ("testkit", vec![]),
     ]);
     for (name, package) in &crates {
