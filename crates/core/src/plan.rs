@@ -241,6 +241,34 @@ pub struct Story {
     pub notes: String,
 }
 
+impl Story {
+    /// A story that wants to be done, and of which only id and title are known.
+    pub fn new(id: impl Into<StoryId>, title: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            title: title.into(),
+            description: String::new(),
+            kind: StoryKind::Story,
+            state: WorkState::Todo,
+            optional: false,
+            priority: None,
+            complexity: None,
+            parent: None,
+            deps: Vec::new(),
+            group: None,
+            tags: Vec::new(),
+            refs: Vec::new(),
+            file: None,
+            line: None,
+            tasks: Vec::new(),
+            criteria: Vec::new(),
+            checks: Vec::new(),
+            needs_no_change: false,
+            notes: String::new(),
+        }
+    }
+}
+
 /// What a capability's requirement is to become.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]

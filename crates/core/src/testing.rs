@@ -1,32 +1,11 @@
 //! Plans for tests, in few words.
 
 use crate::ids::StoryId;
-use crate::plan::{Context, Plan, Priority, Scheme, Story, StoryKind, WorkId, WorkState};
+use crate::plan::{Context, Plan, Priority, Scheme, Story, WorkId, WorkState};
 
 /// A story that wants to be done.
 pub(crate) fn story(id: &str) -> StoryBuilder {
-    StoryBuilder(Story {
-        id: StoryId::from(id),
-        title: format!("title of {id}"),
-        description: String::new(),
-        kind: StoryKind::Story,
-        state: WorkState::Todo,
-        optional: false,
-        priority: None,
-        complexity: None,
-        parent: None,
-        deps: Vec::new(),
-        group: None,
-        tags: Vec::new(),
-        refs: Vec::new(),
-        file: None,
-        line: None,
-        tasks: Vec::new(),
-        criteria: Vec::new(),
-        checks: Vec::new(),
-        needs_no_change: false,
-        notes: String::new(),
-    })
+    StoryBuilder(Story::new(id, format!("title of {id}")))
 }
 
 pub(crate) struct StoryBuilder(Story);

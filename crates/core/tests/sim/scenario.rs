@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
-use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::ids::TaskId;
+use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
 use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
 use ralphloop_core::units::Usd;
 
@@ -161,28 +161,7 @@ fn policy(rng: &mut Rng, gates: Vec<Gate>, stories: &[Story]) -> Policy {
 }
 
 pub(crate) fn story(id: &str) -> Story {
-    Story {
-        id: StoryId::from(id),
-        title: format!("title of {id}"),
-        description: String::new(),
-        kind: StoryKind::Story,
-        state: WorkState::Todo,
-        optional: false,
-        priority: None,
-        complexity: None,
-        parent: None,
-        deps: Vec::new(),
-        group: None,
-        tags: Vec::new(),
-        refs: Vec::new(),
-        file: None,
-        line: None,
-        tasks: Vec::new(),
-        criteria: Vec::new(),
-        checks: Vec::new(),
-        needs_no_change: false,
-        notes: String::new(),
-    }
+    Story::new(id, format!("title of {id}"))
 }
 
 pub(crate) fn task(id: &str) -> Task {

@@ -5,8 +5,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ralphloop_core::ids::StoryId;
-use ralphloop_core::plan::{Check, Priority, Story, StoryKind, WorkState};
+use ralphloop_core::plan::{Check, Priority, Story, WorkState};
 
 use super::group::shell;
 use super::session::{Step, next_steps, unknown_tag};
@@ -51,7 +50,7 @@ fn story(step: &Step, id: &str, title: &str, tags: Vec<Tag>) -> Story {
         state: step.state.unwrap_or(WorkState::Todo),
         priority: Some(Priority(USUAL_PRIORITY)),
         line: Some(step.line),
-        ..bare(id, title)
+        ..Story::new(id, title)
     };
     for tag in tags {
         match tag {
@@ -69,32 +68,6 @@ fn story(step: &Step, id: &str, title: &str, tags: Vec<Tag>) -> Story {
 
 fn check(command: &str, timeout: Option<Duration>) -> Check {
     shell(command, Some(timeout.unwrap_or(TIMEOUT)))
-}
-
-/// A story of which only id and title are known.
-pub(super) fn bare(id: &str, title: &str) -> Story {
-    Story {
-        id: StoryId(id.to_owned()),
-        title: title.to_owned(),
-        description: String::new(),
-        kind: StoryKind::Story,
-        state: WorkState::Todo,
-        optional: false,
-        priority: None,
-        complexity: None,
-        parent: None,
-        deps: Vec::new(),
-        group: None,
-        tags: Vec::new(),
-        refs: Vec::new(),
-        file: None,
-        line: None,
-        tasks: Vec::new(),
-        criteria: Vec::new(),
-        checks: Vec::new(),
-        needs_no_change: false,
-        notes: String::new(),
-    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

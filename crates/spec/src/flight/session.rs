@@ -244,7 +244,7 @@ fn story(text: &Text<'_>, outline: &Outline, next: &NextSteps, lines: std::ops::
         state: state_of(&tasks),
         line: Some(next.line),
         tasks,
-        ..super::queue::bare("s0", "Next Steps")
+        ..Story::new("s0", "Next Steps")
     };
     (story, StoryMarks { own: ItemMarks::default(), tasks: marks })
 }

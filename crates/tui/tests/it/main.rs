@@ -6,7 +6,7 @@ use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, StopCause};
 use ralphloop_core::evidence::CheckResult;
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, StoryKind, WorkId, WorkState};
+use ralphloop_core::plan::{Context, Plan, Scheme, Story, WorkId};
 use ralphloop_core::policy::{Gate, Policy};
 use ralphloop_core::units::Timestamp;
 use ralphloop_tui::keys::{Keymap, Press};
@@ -20,28 +20,7 @@ use ratatui::backend::TestBackend;
 const START: Timestamp = Timestamp(1_768_658_400_000);
 
 fn story(id: &str, title: &str) -> Story {
-    Story {
-        id: StoryId::from(id),
-        title: title.to_owned(),
-        description: String::new(),
-        kind: StoryKind::Story,
-        state: WorkState::Todo,
-        optional: false,
-        priority: None,
-        complexity: None,
-        parent: None,
-        deps: Vec::new(),
-        group: None,
-        tags: Vec::new(),
-        refs: Vec::new(),
-        file: None,
-        line: None,
-        tasks: Vec::new(),
-        criteria: Vec::new(),
-        checks: Vec::new(),
-        needs_no_change: false,
-        notes: String::new(),
-    }
+    Story::new(id, title)
 }
 
 fn attempt() -> AttemptId {
