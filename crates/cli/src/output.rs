@@ -85,21 +85,13 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// Newlines and tabs do no harm where lines are printed one below the other.
 fn is_harmful(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => true,
-        c => c.is_control(),
-    }
+    !matches!(c, '\n' | '\t') && ralphloop_tui::text::is_harmful(c)
 }
 
 fn symbol(c: char) -> char {
-    match c {
-        c if !is_harmful(c) => c,
-        c @ '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),
-        '\u{7f}' => '\u{2421}',
-        _ => char::REPLACEMENT_CHARACTER,
-    }
+    if is_harmful(c) { ralphloop_tui::text::symbol(c) } else { c }
 }
 
 /// `text` cut to `width` columns, with an ellipsis if something is missing.

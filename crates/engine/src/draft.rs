@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
-use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
+use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER};
+use ralphloop_agent::event::AgentEvent;
 use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::Scheme;
 use ralphloop_spec::{Diagnostic, Severity, SpecFiles, SpecText, check};
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Exit, SpawnError, Spawner, StopLevel, Stream};
+use crate::process::{SpawnError, Spawner, StopLevel};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::{clock, invoke};
@@ -192,11 +192,7 @@ async fn call(
     let mut decoder = Decoder::new(settings.agent.format, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     while let Some(chunk) = running.next().await {
-        let stream = match chunk.stream {
-            Stream::Stdout => AgentStream::Stdout,
-            Stream::Stderr => AgentStream::Stderr,
-        };
-        decoder.push(stream, &chunk.bytes, &mut events);
+        decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
         for event in events.drain(..) {
             match event {
                 AgentEvent::Ended { .. } => running.saw_final_event(),
@@ -206,15 +202,7 @@ async fn call(
         }
     }
     let ending = running.wait().await.map_err(DraftError::Start)?;
-    let process = match ending.exit {
-        _ if ending.stayed => ProcessEnd::Lingered,
-        Exit::Code(code) => ProcessEnd::Exited { code },
-        Exit::Signal(signal) => ProcessEnd::Signalled { signal },
-        Exit::TimedOut(after) => ProcessEnd::TimedOut { after },
-        Exit::NeverSpoke(after) => ProcessEnd::NeverSpoke { after },
-        Exit::Silent(after) => ProcessEnd::Silent { after },
-        Exit::Cancelled => ProcessEnd::Stopped,
-    };
+    let process = invoke::process_end(&ending);
     let clock = Clock { now: clock::now(), zone: jiff::tz::TimeZone::system() };
     let story = StoryId::from(FILE);
     let ending = Ending {

@@ -1,13 +1,16 @@
-//! How the chosen agent is started, wherever it works: its program, its environment, its prompt, its limits.
+//! How the chosen agent is started, wherever it works: its program, its environment, its prompt, its limits; and how its
+//! process is told to the decoder of its stream.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
 use ralphloop_agent::client::PromptDelivery;
+use ralphloop_agent::decoder::ProcessEnd;
+use ralphloop_agent::event::Stream as AgentStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Call, Environment, Limits, Ownership};
+use crate::process::{Call, Ending, Environment, Exit, Limits, Ownership, Stream};
 use crate::settings::Settings;
 
 /// From TERM to KILL.
@@ -43,4 +46,25 @@ pub(crate) fn call(
         })
         .ownership(Ownership::Supervised)
         .cancel(cancel)
+}
+
+/// How the process ended, for the decoder.
+pub(crate) fn process_end(ending: &Ending) -> ProcessEnd {
+    match ending.exit {
+        _ if ending.stayed => ProcessEnd::Lingered,
+        Exit::Code(code) => ProcessEnd::Exited { code },
+        Exit::Signal(signal) => ProcessEnd::Signalled { signal },
+        Exit::TimedOut(after) => ProcessEnd::TimedOut { after },
+        Exit::NeverSpoke(after) => ProcessEnd::NeverSpoke { after },
+        Exit::Silent(after) => ProcessEnd::Silent { after },
+        Exit::Cancelled => ProcessEnd::Stopped,
+    }
+}
+
+/// Where a piece of output came from, for the decoder.
+pub(crate) fn agent_stream(stream: Stream) -> AgentStream {
+    match stream {
+        Stream::Stdout => AgentStream::Stdout,
+        Stream::Stderr => AgentStream::Stderr,
+    }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::gates::output;
-use crate::process::{Call, Exit, Ownership, SpawnError, Spawner};
+use crate::process::{Call, Exit, Output, Ownership, SpawnError, Spawner};
 
 /// So much of an answer that is not understood is shown, in characters.
 const MAX_SHOWN: usize = 400;
@@ -136,6 +136,15 @@ struct Status {
     fix: Option<String>,
 }
 
+/// Runs the program to its end, asking nobody and telling nobody.
+async fn run(spawner: &Spawner, call: Call, timeout: Duration) -> Result<Output, OpenSpecError> {
+    let call = call.env("OPENSPEC_TELEMETRY", "0").env("CI", "1").timeout(timeout);
+    spawner.run(call).await.map_err(|error| match error {
+        SpawnError::NotFound { .. } => OpenSpecError::Absent,
+        other => OpenSpecError::Spawn(other),
+    })
+}
+
 /// Validates the change of that name in the project, strictly.
 pub async fn validate(
     spawner: &Spawner,
@@ -144,15 +153,8 @@ pub async fn validate(
     change: &str,
     timeout: Duration,
 ) -> Result<Validation, OpenSpecError> {
-    let call = Call::new(&program.0, project)
-        .args(["validate", change, "--strict", "--json"])
-        .env("OPENSPEC_TELEMETRY", "0")
-        .env("CI", "1")
-        .timeout(timeout);
-    let output = spawner.run(call).await.map_err(|error| match error {
-        SpawnError::NotFound { .. } => OpenSpecError::Absent,
-        other => OpenSpecError::Spawn(other),
-    })?;
+    let call = Call::new(&program.0, project).args(["validate", change, "--strict", "--json"]);
+    let output = run(spawner, call, timeout).await?;
     match output.exit {
         Exit::TimedOut(after) => Err(OpenSpecError::TimedOut { after }),
         Exit::Code(0 | 1) => validation(&output.stdout.text()),
@@ -171,14 +173,8 @@ pub async fn archive(
     let call = Call::new(&program.0, project)
         .args(["archive", change, "--yes"])
         // What it does to the tree ends with this process.
-        .ownership(Ownership::Supervised)
-        .env("OPENSPEC_TELEMETRY", "0")
-        .env("CI", "1")
-        .timeout(timeout);
-    let output = spawner.run(call).await.map_err(|error| match error {
-        SpawnError::NotFound { .. } => OpenSpecError::Absent,
-        other => OpenSpecError::Spawn(other),
-    })?;
+        .ownership(Ownership::Supervised);
+    let output = run(spawner, call, timeout).await?;
     match output.exit {
         Exit::TimedOut(after) => Err(OpenSpecError::TimedOut { after }),
         // It leaves with success when it has refused, too; then the folder is where it was.

@@ -8,14 +8,16 @@ use unicode_width::UnicodeWidthStr as _;
 /// Columns of a tab.
 const TAB: &str = "    ";
 
-fn is_harmful(c: char) -> bool {
+/// Whether a character can make a terminal do something, or turns the direction of writing.
+pub fn is_harmful(c: char) -> bool {
     match c {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => true,
         c => c.is_control(),
     }
 }
 
-fn symbol(c: char) -> char {
+/// The character, or what is shown in its place if it is harmful.
+pub fn symbol(c: char) -> char {
     match c {
         c if !is_harmful(c) => c,
         c @ '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or(char::REPLACEMENT_CHARACTER),

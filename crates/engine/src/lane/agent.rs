@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ralphloop_agent::client::{LONGEST_ARGUMENT, PromptDelivery};
-use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
-use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
+use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER};
+use ralphloop_agent::event::AgentEvent;
 use ralphloop_agent::prompt;
 use ralphloop_core::effect::Brief;
 use ralphloop_core::event::Fact;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::recorder::Recorder;
-use crate::process::{Exit, Running, SpawnError, StopLevel, Stream};
+use crate::process::{Running, SpawnError, StopLevel, Stream};
 use crate::settings::Settings;
 use crate::{clock, invoke, transcript};
 
@@ -125,7 +125,7 @@ async fn watch(
         };
         unflushed = true;
         let Some(chunk) = chunk else { break };
-        decoder.push(agent_stream_of(chunk.stream), &chunk.bytes, &mut events);
+        decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
         if let Some(recorder) = &transcript
             && recorder.write(stream_of(chunk.stream), chunk.bytes).await.is_err()
         {
@@ -146,8 +146,7 @@ async fn watch(
     }
     let ending = running.wait().await;
     let process = match ending {
-        Ok(ending) if ending.stayed => ProcessEnd::Lingered,
-        Ok(ending) => process_end(ending.exit),
+        Ok(ending) => invoke::process_end(&ending),
         Err(error) => return gone(AgentEnd::Internal { message: error.to_string() }),
     };
     let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
@@ -253,27 +252,9 @@ fn redacted_end(mut end: AgentEnd, text: &dyn Fn(&str) -> String) -> AgentEnd {
     end
 }
 
-fn process_end(exit: Exit) -> ProcessEnd {
-    match exit {
-        Exit::Code(code) => ProcessEnd::Exited { code },
-        Exit::Signal(signal) => ProcessEnd::Signalled { signal },
-        Exit::TimedOut(after) => ProcessEnd::TimedOut { after },
-        Exit::NeverSpoke(after) => ProcessEnd::NeverSpoke { after },
-        Exit::Silent(after) => ProcessEnd::Silent { after },
-        Exit::Cancelled => ProcessEnd::Stopped,
-    }
-}
-
 fn stream_of(stream: Stream) -> transcript::Stream {
     match stream {
         Stream::Stdout => transcript::Stream::Out,
         Stream::Stderr => transcript::Stream::Err,
-    }
-}
-
-fn agent_stream_of(stream: Stream) -> AgentStream {
-    match stream {
-        Stream::Stdout => AgentStream::Stdout,
-        Stream::Stderr => AgentStream::Stderr,
     }
 }
