@@ -16,6 +16,7 @@ pub mod fold;
 pub mod follow;
 pub mod gates;
 pub mod git;
+pub mod inside;
 mod invoke;
 pub mod journal;
 pub mod lane;

@@ -17,6 +17,7 @@ use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
+use crate::mcp::Seat;
 use crate::output;
 use crate::screen;
 use crate::view::{lines, live, public, summary};
@@ -89,61 +90,68 @@ pub(super) fn go(
 }
 
 /// Who watches a run of this process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum Eyes {
     /// What happens is printed.
     Printed(ViewArguments),
     /// The screen of another process, which reads the journal.
     Screen,
+    /// The session that drives the run and is its agent.
+    Inside(Box<Seat>),
 }
 
 /// Starts the run in this process, and says how the program ends.
-pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
-    let view = match eyes {
-        Eyes::Printed(view) => view,
-        Eyes::Screen => ViewArguments { tui: false, headless: true, json: true },
+pub(crate) fn go_with(prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
+    repository::runtime()?.block_on(go_under(prepared, wish, asks, eyes))
+}
+
+/// Starts the run under the eyes of somebody, and says how it ended.
+pub(crate) async fn go_under(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
+    let command_timeout = prepared.settings.times.command;
+    let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
+        .await
+        .map_err(|error| CliError::environment(error.to_string()))?;
+    let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else {
+        return Ok(take_up::left_alone());
     };
-    repository::runtime()?.block_on(async {
-        let command_timeout = prepared.settings.times.command;
-        let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
-            .await
-            .map_err(|error| CliError::environment(error.to_string()))?;
-        let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else {
-            return Ok(take_up::left_alone());
-        };
-        let Prepared { launch, work, settings, finish } = prepared;
-        let caution = settings.agent.caution();
-        let closing = finish.then(|| place.clone());
-        let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };
-        match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
-            Started::NothingToDo { reason } => {
-                let said = format!("nothing to do: {}\n", output::one_line(&reason));
-                if view.json {
-                    output::talk(&said);
-                } else {
-                    output::data(&said)?;
-                }
-                if let Some(place) = closing {
-                    tracker::finish(&place, &work, command_timeout).await?;
-                }
-                Ok(Exit::DONE)
+    let Prepared { launch, work, settings, finish } = prepared;
+    let closing = finish.then(|| place.clone());
+    let inside = match &eyes {
+        Eyes::Inside(seat) => Some(seat.inside()),
+        Eyes::Printed(_) | Eyes::Screen => None,
+    };
+    // Only what is started without anybody to ask needs it.
+    let caution = settings.agent.caution().filter(|_| inside.is_none());
+    let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside };
+    match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
+        Started::NothingToDo { reason } => {
+            let said = format!("nothing to do: {}\n", output::one_line(&reason));
+            match eyes {
+                Eyes::Printed(view) if !view.json => output::data(&said)?,
+                Eyes::Printed(_) | Eyes::Screen => output::talk(&said),
+                Eyes::Inside(seat) => seat.sum_up(said),
             }
-            Started::Ready(ready) => {
-                if let Some(caution) = caution {
-                    output::warn(caution);
-                }
-                let offer = finish::offer(&work).filter(|_| !finish);
-                let exit = match eyes {
-                    Eyes::Printed(view) => drive(*ready, view, offer).await?,
-                    Eyes::Screen => screen::leash::drive(*ready).await?,
-                };
-                if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
-                    tracker::finish(&place, &work, command_timeout).await?;
-                }
-                Ok(exit)
+            if let Some(place) = closing {
+                tracker::finish(&place, &work, command_timeout).await?;
             }
+            Ok(Exit::DONE)
         }
-    })
+        Started::Ready(ready) => {
+            if let Some(caution) = caution {
+                output::warn(caution);
+            }
+            let offer = finish::offer(&work).filter(|_| !finish);
+            let exit = match eyes {
+                Eyes::Printed(view) => drive(*ready, view, offer).await?,
+                Eyes::Screen => screen::leash::drive(*ready).await?,
+                Eyes::Inside(seat) => seat.drive(*ready, offer).await?,
+            };
+            if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
+                tracker::finish(&place, &work, command_timeout).await?;
+            }
+            Ok(exit)
+        }
+    }
 }
 
 /// Drives a run that is ready, with a view of it beside.

@@ -12,6 +12,7 @@ mod exit_codes;
 mod folders;
 mod following;
 mod formats;
+mod inside;
 mod journal;
 mod locks;
 mod loop_rules;

@@ -32,6 +32,7 @@ pub use target::Target;
 use crate::driver::Inbox;
 use crate::gates::cache::Cache;
 use crate::git::Repository;
+use crate::inside::Inside;
 use crate::notice::Notices;
 use crate::process::Spawner;
 use crate::runs::RunFolder;
@@ -58,6 +59,8 @@ pub struct Shared {
     pub work: WorkRef,
     /// How.
     pub settings: Settings,
+    /// The session that drives the run and is its agent; without one, agents are processes.
+    pub inside: Option<Inside>,
     /// Takes secrets out of whatever is kept or shown.
     pub redactor: Redactor,
     /// What gates said of trees before.
