@@ -336,3 +336,29 @@ fn real_client_works_two_stories_through_the_slash_command() {
     scene.tree_is_clean();
     scene.nothing_runs();
 }
+
+/// The protocol's own inspector, a session a call.
+#[test]
+fn real_client_of_the_protocol_lists_and_calls_the_tools() {
+    let scene = world(&two_stories());
+    scene.link_program("node", &crate::real_client::node());
+    let inspect = |call: &[&str]| {
+        let mut command = scene.command(installed("mcp-inspector"));
+        command.arg("--cli").arg(crate::world::binary()).arg("mcp").arg("--method").args(call);
+        let output = command.current_dir(scene.repo()).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{call:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let tools = inspect(&["tools/list"]);
+    let names: Vec<&str> = tools["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    assert_eq!(
+        names,
+        ["guide", "list_work", "next", "pause", "report", "show_work", "start_run", "status", "stop"],
+        "the tools of the protocol"
+    );
+    let turn = inspect(&["tools/call", "--tool-name", "start_run", "--tool-arg", "work=prd.json"]);
+    assert_eq!(turn["structuredContent"]["call"]["attempt"], "S1#1");
+    let refused = inspect(&["tools/call", "--tool-name", "next"]);
+    assert_eq!(refused["isError"], true);
+    scene.tree_is_clean();
+}
