@@ -128,9 +128,7 @@ impl Abilities {
             Scheme::OpenSpec | Scheme::SpecKit => headings(&[]),
             Scheme::Kiro => Ok(Self { ids: Ids::Box, says: &[Can::OptionalStories, Can::OptionalTasks] }),
             Scheme::GitHub => no_file("issues live on GitHub; `gh issue create` makes one"),
-            Scheme::Backlog => {
-                Ok(Self { ids: Ids::Task, says: &[Can::Deps, Can::ThreePriorities, Can::OwnState] })
-            }
+            Scheme::Backlog => Ok(Self { ids: Ids::Task, says: &[Can::Deps, Can::ThreePriorities, Can::OwnState] }),
             Scheme::Flight => Ok(Self { ids: Ids::Group, says: &[Can::Deps] }),
             Scheme::Beads => no_file("issues live in its own database; `bd create` makes one"),
         }

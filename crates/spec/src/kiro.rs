@@ -276,7 +276,8 @@ fn refs(item: &Item) -> Vec<String> {
     let at_end = item.text.rsplit_once(" _").map(|(_, label)| label).filter(|label| label.ends_with('_'));
     let mut found: Vec<String> = Vec::new();
     for line in at_end.into_iter().chain(item.details.iter().map(String::as_str)) {
-        let line = line.trim_start_matches(['-', '*', '+', '_', ' ', '\t']).trim_end_matches(['_', '*', ' ', '\t', '\r']);
+        let line =
+            line.trim_start_matches(['-', '*', '+', '_', ' ', '\t']).trim_end_matches(['_', '*', ' ', '\t', '\r']);
         let Some((word, list)) = line.split_once([':', '：']) else { continue };
         if !REQUIREMENT_WORDS.contains(&word.trim().to_lowercase().as_str()) {
             continue;

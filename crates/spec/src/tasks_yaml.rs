@@ -23,8 +23,7 @@ const DEPENDENCIES: &[&str] = &["dependsOn", "depends_on", "deps", "dependencies
 const GROUPS: &[&str] = &["parallel_group", "parallelGroup", "group", "phase", "section", "milestone"];
 
 /// Keys by which a mapping is known as a task.
-const OF_A_TASK: &[&str] =
-    &["title", "description", "passes", "passed", "complete", "completed", "done", "status"];
+const OF_A_TASK: &[&str] = &["title", "description", "passes", "passed", "complete", "completed", "done", "status"];
 
 /// What a text inside a criterion may be called.
 const TEXTS: &[&str] = &["text", "title", "description", "name"];

@@ -171,7 +171,11 @@ pub(crate) fn parse(text: &Text<'_>, source: &str, above: usize) -> Result<Optio
         };
         let done = match event {
             Event::SequenceStart(..) | Event::MappingStart(..) if open.len() >= MAX_DEPTH => {
-                return Err(syntax(text, node(Content::List(Vec::new())).start, "lists and mappings are nested too deeply"));
+                return Err(syntax(
+                    text,
+                    node(Content::List(Vec::new())).start,
+                    "lists and mappings are nested too deeply",
+                ));
             }
             Event::SequenceStart(..) => {
                 open.push(Open { node: node(Content::List(Vec::new())), map: false, values: Vec::new() });

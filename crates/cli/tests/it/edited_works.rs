@@ -38,7 +38,8 @@ const PRD: Format = Format {
     work: "prd.json",
     id: |n| format!("US-{n}"),
     files: |stories| {
-        let each = |(n, title, done): &Told| format!("{{\"id\": \"US-{n}\", \"title\": \"{title}\", \"passes\": {done}}}");
+        let each =
+            |(n, title, done): &Told| format!("{{\"id\": \"US-{n}\", \"title\": \"{title}\", \"passes\": {done}}}");
         let stories: Vec<String> = stories.iter().map(each).collect();
         vec![("prd.json".into(), format!("{{\"userStories\": [\n{}\n]}}\n", stories.join(",\n")))]
     },
@@ -153,7 +154,8 @@ fn picks_up_every_edit(format: &Format) {
     let running = scene.start(&["run", format.work, "--headless", "--command-timeout", "120"]);
 
     scene.wait_for_file(&begun);
-    let while_it_works: &[Told] = &[(1, "Alpha", false), (2, "Beta anew", false), (3, "Gamma", false), (4, "Delta", false)];
+    let while_it_works: &[Told] =
+        &[(1, "Alpha", false), (2, "Beta anew", false), (3, "Gamma", false), (4, "Delta", false)];
     edit(&scene, format, START, while_it_works);
     fs::write(&go_on, "").unwrap();
 

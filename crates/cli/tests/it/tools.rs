@@ -2,7 +2,7 @@
 
 use ralphloop_testkit::script::{AgentScript, call};
 
-use crate::world::{conversation, called, scene};
+use crate::world::{called, conversation, scene};
 
 const BROKEN: &str = "{ // by an agent\n \"userStories\": [\n  {\"id\": \"A\", \"title\": \"one\nline\", \"passes\": false,}\n  \
     {\"id\": \"B\", \"title\": \"two\", \"passes\": false}\n ]\n}\n";
@@ -185,7 +185,18 @@ fn whoever_breaks_off_or_does_not_agree_has_written_nothing() {
         (vec![("Name", "\n"), ("Story 1: ", "\n")], 2, "without a story"),
         (vec![("Name", "\u{4}")], 2, "without a story"),
         (vec![("Name", "\n"), ("Story 1: ", "\u{4}")], 2, "without a story"),
-        (vec![("Name", "\n"), ("Story 1: ", "Bulb\n"), ("done when", "\u{4}"), ("tells so", "\u{4}"), ("Story 2", "\u{4}"), ("[y/N]", "\u{4}")], 4, "nothing was written"),
+        (
+            vec![
+                ("Name", "\n"),
+                ("Story 1: ", "Bulb\n"),
+                ("done when", "\u{4}"),
+                ("tells so", "\u{4}"),
+                ("Story 2", "\u{4}"),
+                ("[y/N]", "\u{4}"),
+            ],
+            4,
+            "nothing was written",
+        ),
         (vec![("Name", "\u{3}")], 130, ""),
         (vec![("Name", "\n"), one_story, ("[y/N] ", "\u{3}")], 130, ""),
     ] {

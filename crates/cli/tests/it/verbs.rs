@@ -333,9 +333,12 @@ fn what_is_wrong_with_the_last_of_several_works_is_said_before_the_first_begins(
 fn what_two_formats_claim_is_refused_by_every_verb_with_the_ways_to_name_it() {
     let scene = scene();
     let boxes = "# Lamp\n\n- [ ] 1. Bulb\n  - [ ] 1.1 Glow\n";
-    for (path, text) in
-        [("specs/lamp/tasks.md", boxes), ("specs/lamp/spec.md", "x"), ("specs/lamp/requirements.md", "x"), ("n.md", boxes)]
-    {
+    for (path, text) in [
+        ("specs/lamp/tasks.md", boxes),
+        ("specs/lamp/spec.md", "x"),
+        ("specs/lamp/requirements.md", "x"),
+        ("n.md", boxes),
+    ] {
         scene.write(path, text);
     }
     scene.commit_all("Plan");

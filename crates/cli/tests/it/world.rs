@@ -17,16 +17,20 @@ pub(crate) fn binary() -> PathBuf {
     std::env::var_os("RALPHLOOP_UNDER_TEST").map_or_else(|| env!("CARGO_BIN_EXE_ralphloop").into(), Into::into)
 }
 
-/// A real client, installed at its pinned version; the first test of a process to need one installs them all.
-pub(crate) fn installed(program: &str) -> PathBuf {
+/// The folder of the real programs, each at its pinned version; the first test of a process to need one installs them all.
+pub(crate) fn test_tools() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
+    FOLDER.get_or_init(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let installed = Command::new(root.join(".ci/install-test-tools")).output().unwrap();
         assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-        root.join(".test-tools/node_modules/.bin")
-    });
-    folder.join(program).canonicalize().unwrap()
+        root.join(".test-tools").canonicalize().unwrap()
+    })
+}
+
+/// A real program that npm installed.
+pub(crate) fn installed(program: &str) -> PathBuf {
+    test_tools().join("node_modules/.bin").join(program).canonicalize().unwrap()
 }
 
 /// A scene for the binary: a repository with one commit.

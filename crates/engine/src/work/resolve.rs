@@ -78,7 +78,9 @@ fn named(name: &str, argument: &str, mut found: Vec<Found>, cwd: &Path) -> Resul
             found.retain(is_it);
             only(&found, Path::new(name), cwd)
         }
-        _ => Err(WorkError::Several { found: names(&found.iter().filter(|found| is_it(found)).collect::<Vec<_>>(), cwd) }),
+        _ => Err(WorkError::Several {
+            found: names(&found.iter().filter(|found| is_it(found)).collect::<Vec<_>>(), cwd),
+        }),
     }
 }
 
@@ -134,7 +136,9 @@ fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<W
     match scheme {
         Scheme::OpenSpec => Ok(tasks_at(&path, cwd)),
         Scheme::Prd => Ok(prd_at(&path, &project_of_prd(&path, cwd))),
-        Scheme::SpecKit | Scheme::Kiro if path.ends_with(TASKS) => Ok(feature_at(scheme, path.parent().unwrap_or(cwd), cwd)),
+        Scheme::SpecKit | Scheme::Kiro if path.ends_with(TASKS) => {
+            Ok(feature_at(scheme, path.parent().unwrap_or(cwd), cwd))
+        }
         _ => Ok(file_at(scheme, &path, cwd)),
     }
 }
@@ -246,7 +250,8 @@ fn in_folder(path: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
     let project = project.unwrap_or(&folder);
     let found = in_project(project);
     let is_tasks = |found: &Found| found.work.main == folder.join(TASKS);
-    let others = found.iter().any(|found| !is_tasks(found) && found.work.id.scheme != Scheme::Markdown && !found.archived);
+    let others =
+        found.iter().any(|found| !is_tasks(found) && found.work.id.scheme != Scheme::Markdown && !found.archived);
     if !folder.join(TASKS).is_file() || others && claims::of_folder(&folder).is_empty() {
         return only(&found, path, cwd);
     }

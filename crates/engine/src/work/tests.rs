@@ -375,12 +375,7 @@ fn work_in_another_folder_is_named_so_that_it_is_found_from_here() {
     let named: Vec<&str> = error.lines().skip(1).map(str::trim).collect();
     assert_eq!(
         named,
-        [
-            "prd:app/prd.json",
-            "backlog:app/backlog",
-            "flight:app/docs/implementation",
-            "fixplan:app/fix_plan.md"
-        ]
+        ["prd:app/prd.json", "backlog:app/backlog", "flight:app/docs/implementation", "fixplan:app/fix_plan.md"]
     );
     for name in named {
         assert!(!project.resolve(name).starts_with("error"), "{name}: {}", project.resolve(name));

@@ -116,7 +116,8 @@ fn group(draft: &Draft<'_>, drafted: &Drafted<'_>) -> String {
 
 /// The lines that say a check which the format can run.
 fn verification(check: &Check) -> Option<String> {
-    let Check::Shell { name: None, command, cwd: None, expect_output_contains, expect_files_glob, timeout } = check else {
+    let Check::Shell { name: None, command, cwd: None, expect_output_contains, expect_files_glob, timeout } = check
+    else {
         return None;
     };
     if !expect_output_contains.is_empty() || !expect_files_glob.is_empty() || command.contains(['`', '\n']) {

@@ -37,7 +37,8 @@ fn read_back(scheme: Scheme, converted: &Converted) -> Reading {
     match &converted.written {
         Written::File(text) => read_as(scheme, text),
         Written::Folder(files) => {
-            let (stories, beside): (Vec<_>, Vec<_>) = files.iter().cloned().partition(|file| file.path.ends_with(".md"));
+            let (stories, beside): (Vec<_>, Vec<_>) =
+                files.iter().cloned().partition(|file| file.path.ends_with(".md"));
             let (main, more) = stories.split_first().unwrap();
             let (main, more) = (main.clone(), more.to_vec());
             reading(&SpecFiles { scheme, main, more, beside, folder: Some("folder".into()) })
@@ -93,7 +94,11 @@ fn a_checklist_keeps_ids_states_dependencies_priorities_and_commands_and_names_t
     assert_eq!(switch.deps, ["US-001".into()]);
     assert_eq!(switch.priority.unwrap().0.to_string(), "2");
     assert_eq!(switch.checks.len(), 1, "{}", text(&out));
-    assert!(text(&out).contains("Mind the spring.") && text(&out).contains("As a reader\nI want light"), "{}", text(&out));
+    assert!(
+        text(&out).contains("Mind the spring.") && text(&out).contains("As a reader\nI want light"),
+        "{}",
+        text(&out)
+    );
     let said = said(&out).join("\n");
     for wanted in [
         "optional stories (US-004)",
@@ -146,16 +151,10 @@ fn a_backlog_has_a_file_a_task_with_its_order_dependencies_criteria_and_commands
     let out = converted(&before, Scheme::Backlog);
     let Written::Folder(files) = &out.written else { panic!() };
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    assert_eq!(
-        paths,
-        ["config.yml", "tasks/us-002 - Switch.md", "tasks/us-001 - Bulb.md", "tasks/us-003 - Shade.md"]
-    );
+    assert_eq!(paths, ["config.yml", "tasks/us-002 - Switch.md", "tasks/us-001 - Bulb.md", "tasks/us-003 - Shade.md"]);
     let after = read_back(Scheme::Backlog, &out).plan;
     let states: Vec<(&str, WorkState)> = after.stories.iter().map(|s| (s.id.as_str(), s.state)).collect();
-    assert_eq!(
-        states,
-        [("US-002", WorkState::Todo), ("US-001", WorkState::Done), ("US-003", WorkState::Blocked)]
-    );
+    assert_eq!(states, [("US-002", WorkState::Todo), ("US-001", WorkState::Done), ("US-003", WorkState::Blocked)]);
     let switch = &after.stories[0];
     assert_eq!((switch.deps.as_slice(), switch.tags.as_slice()), (&["US-001".into()][..], &["ui".to_owned()][..]));
     assert_eq!(switch.tasks.iter().map(|task| task.text.as_str()).collect::<Vec<_>>(), ["It clicks", "It holds"]);
@@ -174,7 +173,11 @@ fn ranks_without_a_word_become_the_order_of_the_board() {
         let after = read_back(to, &out).plan;
         let stories: Vec<_> = after.stories.iter().map(|s| (s.id.as_str(), s.title.as_str(), s.priority)).collect();
         assert_eq!(stories, [(ids[0], "B: \"b\"", None), (ids[1], "A", None)]);
-        assert!(said(&out).iter().any(|line| line.contains("priorities") && line.contains("order")), "{:?}", said(&out));
+        assert!(
+            said(&out).iter().any(|line| line.contains("priorities") && line.contains("order")),
+            "{:?}",
+            said(&out)
+        );
     }
 }
 
