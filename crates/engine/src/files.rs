@@ -98,6 +98,30 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     sync_folder(folder).map_err(fail)
 }
 
+/// Makes a new folder with files by their paths in it, all or nothing.
+///
+/// # Errors
+/// Something is there, or cannot be written.
+pub fn write_new_folder<'f>(
+    folder: &Path,
+    files: impl IntoIterator<Item = (&'f Path, &'f [u8])>,
+) -> Result<(), FileError> {
+    let fail = |source| FileError::new("write", folder, source);
+    let above = folder_of(folder);
+    fs::create_dir_all(above).map_err(fail)?;
+    let mut builder = tempfile::Builder::new();
+    // The umask narrows this mode, as for any new folder.
+    builder.prefix(".ralphloop-").suffix(".tmp").permissions(Permissions::from_mode(0o777));
+    let made = builder.tempdir_in(above).map_err(fail)?;
+    for (path, bytes) in files {
+        write_new(&made.path().join(path), bytes)?;
+    }
+    // Of what may have come meanwhile, the system replaces an empty folder alone.
+    fs::rename(made.path(), folder).map_err(fail)?;
+    let _moved = made.keep();
+    sync_folder(above).map_err(fail)
+}
+
 fn replace(path: &Path, bytes: &[u8], access: Access, durably: bool) -> Result<(), FileError> {
     let fail = |source| FileError::new("write", path, source);
     let target = behind_links(path).map_err(fail)?;

@@ -8,6 +8,7 @@ mod closing;
 mod crash;
 mod dialects;
 mod doctor;
+mod edited_works;
 mod exit_codes;
 mod folders;
 mod following;

@@ -328,3 +328,30 @@ fn what_is_wrong_with_the_last_of_several_works_is_said_before_the_first_begins(
     scene.run(&["run", "prd.json", "prd.json", "--story", "S1", "--headless"]).exits(2).says("--story");
     called(&scene, 0);
 }
+
+#[test]
+fn what_two_formats_claim_is_refused_by_every_verb_with_the_ways_to_name_it() {
+    let scene = scene();
+    let boxes = "# Lamp\n\n- [ ] 1. Bulb\n  - [ ] 1.1 Glow\n";
+    for (path, text) in [
+        ("specs/lamp/tasks.md", boxes),
+        ("specs/lamp/spec.md", "x"),
+        ("specs/lamp/requirements.md", "x"),
+        ("n.md", boxes),
+    ] {
+        scene.write(path, text);
+    }
+    scene.commit_all("Plan");
+    for verb in ["run", "show", "check", "mark"] {
+        let more: &[&str] = if verb == "mark" { &["1"] } else { &[] };
+        let call = |work| scene.run(&[&[verb, work], more].concat()).exits(2);
+        call("specs/lamp").says("kiro or speckit").says("kiro:specs/lamp");
+        call("lamp").says("kiro:lamp").says("speckit:lamp");
+        call("n.md").says("markdown, fixplan").says("markdown:n.md");
+    }
+    scene.run(&["list"]).exits(0).says("kiro:lamp").says("speckit:lamp");
+    scene.run(&["show", "kiro:lamp"]).exits(0).says("Bulb");
+    scene.run(&["check", "speckit:specs/lamp"]).exits(0);
+    scene.run(&["mark", "kiro:specs/lamp", "1.1"]).exits(0);
+    assert_eq!(scene.read("specs/lamp/tasks.md"), boxes.replace("[ ] 1.1", "[x] 1.1"));
+}
