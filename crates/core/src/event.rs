@@ -208,12 +208,15 @@ pub enum Fact {
         /// Why, and what to do.
         why: String,
     },
-    /// The attempt's work was brought onto where the branch stands now.
+    /// The attempt's work was brought onto what stands before it: the branch, or what is about to land.
     Merged {
         /// The attempt.
         attempt: AttemptId,
         /// What that call had left.
         call: CallNumber,
+        /// Which of the attempt's merges, counted from 1. Versions that prepared nothing ahead of its turn did not count.
+        #[serde(default)]
+        number: u32,
         /// What came of it.
         merge: Merge,
     },

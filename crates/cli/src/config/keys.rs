@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ralphloop_core::units::Usd;
+use ralphloop_engine::lane::Generated;
 use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
@@ -82,12 +83,14 @@ macro_rules! settings {
         pub(crate) struct Settings {
             /// The tables `[agents.NAME]`: agents of the user's own.
             pub(crate) agents: Vec<OwnAgent>,
+            /// The tables `[[generate]]`: files that are made anew where they are in conflict.
+            pub(crate) generate: Generated,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
         }
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { agents: Vec::new(), $($( $name: $default, )+)+ }
+                Self { agents: Vec::new(), generate: Generated::default(), $($( $name: $default, )+)+ }
             }
         }
 
@@ -95,6 +98,7 @@ macro_rules! settings {
         #[derive(Debug, Clone, Default)]
         pub(crate) struct Layer {
             pub(super) agents: Vec<OwnAgent>,
+            pub(super) generate: Option<Generated>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
 
@@ -131,6 +135,9 @@ macro_rules! settings {
             for layer in layers {
                 settings.agents.retain(|old| layer.agents.iter().all(|new| new.client.name != old.client.name));
                 settings.agents.extend(layer.agents);
+                if let Some(rules) = layer.generate {
+                    settings.generate = rules;
+                }
                 let mut origin = origins.iter_mut();
                 $($(
                     let place = origin.next();
@@ -145,7 +152,7 @@ macro_rules! settings {
 
         /// Of two layers of one strength, what `later` says, else what `earlier` says.
         pub(super) fn over(earlier: Layer, later: Layer) -> Layer {
-            Layer { agents: later.agents, $($( $name: later.$name.or(earlier.$name), )+)+ }
+            Layer { agents: later.agents, generate: later.generate, $($( $name: later.$name.or(earlier.$name), )+)+ }
         }
 
         impl Layer {

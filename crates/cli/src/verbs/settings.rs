@@ -47,6 +47,7 @@ pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::Dirty::Refuse => OnDirty::Refuse,
             config::Dirty::Worktree => OnDirty::Worktree,
         },
+        generated: given.generate.clone(),
         worktrees: Worktrees {
             copy: given.worktree_copy.clone(),
             link: given.worktree_link.clone(),

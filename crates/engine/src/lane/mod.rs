@@ -3,6 +3,7 @@
 
 mod agent;
 mod check;
+mod generate;
 mod merge;
 pub(crate) mod message;
 mod recorder;
@@ -27,6 +28,8 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use generate::{Generated, NoPattern};
+pub use merge::Foreseen;
 pub use target::Target;
 
 use crate::driver::Inbox;
@@ -64,6 +67,8 @@ pub struct Shared {
     pub cache: Mutex<Cache>,
     /// A gate runs once on a tree, however many lanes ask.
     pub running_gates: GateTurns,
+    /// What is about to land.
+    pub foreseen: Foreseen,
     /// What the working trees of the repository share is written by one command at a time.
     pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
@@ -116,6 +121,7 @@ pub(crate) struct Parts {
     place: Place,
     /// The tree as it was just inspected, until something runs in it.
     inspected: Mutex<Option<TreeId>>,
+    unmerged: merge::Unmerged,
     /// Variables that agents and gates get in this lane.
     environment: Vec<(OsString, OsString)>,
 }
@@ -133,6 +139,8 @@ struct Lane {
     parts: OnceCell<Parts>,
     /// Ends what runs for the attempt under way.
     work: Mutex<CancellationToken>,
+    /// Ends the check that runs.
+    check: Mutex<CancellationToken>,
 }
 
 impl Lane {
@@ -151,6 +159,7 @@ impl Lane {
                         spec: SpecFile::Own,
                         place,
                         inspected: Mutex::default(),
+                        unmerged: Mutex::default(),
                         environment: Vec::new(),
                     }),
                     Place::Worktrees => worktree::open(shared, id).await,
@@ -203,11 +212,18 @@ impl Lanes {
         if let Effect::StopWork { .. } = effect {
             return lane.token().cancel();
         }
+        if let Effect::StopCheck { .. } = effect {
+            return lane.check.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+        }
         if let Effect::Begin { .. } = effect {
             *lane.work.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
         }
         let order = Order::of(effect, run, &self.shared);
-        let cancel = lane.token();
+        let mut cancel = lane.token();
+        if let Order::Check { .. } = order {
+            cancel = cancel.child_token();
+            *lane.check.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
+        }
         tasks.spawn(async move {
             let parts = match lane.parts(&shared, place, id).await {
                 Ok(parts) => parts,
@@ -263,9 +279,7 @@ enum Order {
         call: CallNumber,
         resolves: Vec<String>,
     },
-    Merge {
-        call: CallNumber,
-    },
+    Merge(merge::Order),
     Land {
         call: CallNumber,
         message: message::Message,
@@ -292,7 +306,7 @@ impl Order {
                 Self::Agent { call, prompt, time }
             }
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
-            Effect::Merge { call, .. } => Self::Merge { call },
+            Effect::Merge { call, number, onto, .. } => Self::Merge(merge::Order { call, number, onto }),
             Effect::Land { attempt, call, ground } => {
                 let message = message::of(run, &attempt, ground, &|text| shared.redact_text(text));
                 let proven = match run.attempt(&attempt).map(|a| &a.phase) {
@@ -304,6 +318,7 @@ impl Order {
             Effect::Revert { reason, .. } => Self::Revert { reason },
             Effect::Settle { .. } => Self::Settle,
             Effect::Begin { .. }
+            | Effect::StopCheck { .. }
             | Effect::StopWork { .. }
             | Effect::CheckPlan
             | Effect::Sleep { .. }
@@ -329,7 +344,7 @@ impl Order {
             Self::Checkpoint => tree::checkpoint(parts, attempt).await,
             Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
-            Self::Merge { call } => merge::merge(parts, attempt, call).await,
+            Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
             Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
             Self::Settle => tree::settle(parts, attempt).await,

@@ -60,8 +60,16 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
     std::fs::create_dir_all(&work.project).map_err(|e| format!("{}: {e}", work.project.display()))?;
     let environment = environment(&shared.folder, lane)?;
-    let inspected = Mutex::default();
-    Ok(Parts { shared: shared.clone(), repository, work, spec, place: Place::Worktrees, inspected, environment })
+    Ok(Parts {
+        shared: shared.clone(),
+        repository,
+        work,
+        spec,
+        place: Place::Worktrees,
+        inspected: Mutex::default(),
+        unmerged: Mutex::default(),
+        environment,
+    })
 }
 
 /// The work as it lies in a worktree. A spec that no commit has stays where it is.
