@@ -137,6 +137,9 @@ pub enum Fact {
     AttemptStarted {
         /// The attempt.
         attempt: AttemptId,
+        /// What is worth saying of its lane.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// A gate or check begins.
     CheckStarted {

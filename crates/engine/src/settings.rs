@@ -114,6 +114,10 @@ pub struct Worktrees {
     pub link: Vec<String>,
     /// A command that is run once in it.
     pub setup: Option<String>,
+    /// Where worktrees are; beside the runs if absent.
+    pub folder: Option<std::path::PathBuf>,
+    /// How many are kept from one run to the next.
+    pub keep: u32,
 }
 
 impl Settings {

@@ -81,7 +81,7 @@ impl Watched {
         };
         drop(self.run.step(event));
         let Some(attempt) = event.fact.attempt() else { return };
-        if let Fact::AttemptStarted { attempt } = &event.fact {
+        if let Fact::AttemptStarted { attempt, .. } = &event.fact {
             self.tries.insert(attempt.clone(), Try::new(event.at));
             return;
         }

@@ -212,11 +212,16 @@ settings! {
         dirty: Dirty = Dirty::Refuse, Flag "refuse|worktree";
         /// Files and folders of the checkout that a fresh worktree gets copies of: a pattern from the top of the repository.
         worktree_copy: Vec<String> = vec![".env*".to_owned()], Flag "GLOB";
-        /// Files and folders of the checkout that a fresh worktree gets links to, such as caches of dependencies. What an
-        /// agent writes there it writes in the checkout.
+        /// Files and folders of the checkout that a fresh worktree gets clones of, such as caches of dependencies: they share
+        /// their bytes until somebody writes. Where the file system cannot do that it gets links, and what an agent writes
+        /// there it writes in the checkout.
         worktree_link: Vec<String> = Vec::new(), Flag "GLOB", "none";
         /// A command that is run once in a fresh worktree, before the first agent. If it fails, that is no story's fault.
         worktree_setup: Option<String> = None, Flag "CMD";
+        /// The folder in which worktrees are made.
+        worktree_folder: Option<PathBuf> = None, Flag "DIR", "below .git";
+        /// How many worktrees stay for the next run, with what was set up and built in them. `clean` removes them.
+        worktree_keep: u32 = 0, Flag "N";
     }
     "Gates" {
         /// A quality gate: a command for `sh -c` that must succeed before a story lands. They run in the given order.

@@ -124,7 +124,8 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         }
         Fact::LandingBlocked { why, .. } => vec![format!("The merge is blocked by a local change: {}", one_line(why))],
         Fact::RevertFailed { why, .. } => vec![format!("The tree could not be put back: {}", one_line(why))],
-        Fact::AttemptStarted { .. } | Fact::Settled { .. } | Fact::Woke => Vec::new(),
+        Fact::AttemptStarted { notes, .. } => notes.iter().map(|note| format!("Note: {}", one_line(note))).collect(),
+        Fact::Settled { .. } | Fact::Woke => Vec::new(),
     }
 }
 

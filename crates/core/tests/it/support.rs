@@ -321,7 +321,7 @@ impl Play {
         let Some(effect) = self.open.pop_front() else { panic!("nothing is asked: {:#?}", self.log) };
         let fact = match effect {
             Effect::CheckPlan => Fact::PlanChecked { spec: PlanChange::Same },
-            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt },
+            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt, notes: Vec::new() },
             Effect::RunCheck { attempt, stage, check, .. } => {
                 let result = match stage {
                     CheckStage::Baseline => self.base.get(&check).cloned(),

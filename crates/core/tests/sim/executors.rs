@@ -66,7 +66,7 @@ impl World {
             }
         }
         if self.lane(slot).resident.as_ref() == Some(&attempt) {
-            return Ok(Fact::AttemptStarted { attempt });
+            return Ok(Fact::AttemptStarted { attempt, notes: Vec::new() });
         }
         self.quiet(slot, "an attempt begins")?;
         if self.lane(slot).is_dirty() {
@@ -85,7 +85,7 @@ impl World {
         lane.dirt = None;
         lane.cancelled = None;
         lane.refusal = None;
-        Ok(Fact::AttemptStarted { attempt })
+        Ok(Fact::AttemptStarted { attempt, notes: Vec::new() })
     }
 
     pub(crate) fn checkpoint(

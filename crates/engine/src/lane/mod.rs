@@ -2,10 +2,12 @@
 //! out.
 
 mod agent;
+mod bring;
 mod check;
 mod generate;
 mod merge;
 pub(crate) mod message;
+pub(crate) mod pool;
 mod recorder;
 mod target;
 pub(crate) mod tree;
@@ -14,6 +16,7 @@ pub(crate) mod worktree;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
@@ -122,6 +125,8 @@ pub(crate) struct Parts {
     /// The tree as it was just inspected, until something runs in it.
     inspected: Mutex<Option<TreeId>>,
     unmerged: merge::Unmerged,
+    /// It has got what git does not carry, in this run.
+    furnished: AtomicBool,
     /// Variables that agents and gates get in this lane.
     environment: Vec<(OsString, OsString)>,
 }
@@ -160,6 +165,7 @@ impl Lane {
                         place,
                         inspected: Mutex::default(),
                         unmerged: Mutex::default(),
+                        furnished: AtomicBool::new(true),
                         environment: Vec::new(),
                     }),
                     Place::Worktrees => worktree::open(shared, id).await,
