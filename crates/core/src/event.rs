@@ -332,7 +332,7 @@ impl Fact {
     /// The attempt that the fact is about.
     pub fn attempt(&self) -> Option<&AttemptId> {
         match self {
-            Self::AttemptStarted { attempt }
+            Self::AttemptStarted { attempt, .. }
             | Self::CheckStarted { attempt, .. }
             | Self::CheckFinished { attempt, .. }
             | Self::CheckpointTaken { attempt, .. }
