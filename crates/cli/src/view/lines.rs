@@ -4,7 +4,7 @@ use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::ids::AttemptId;
-use ralphloop_core::run::{Activity, Attempt, Run, StoryState};
+use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_core::units::Usd;
 
 use super::status::outcome_text;
@@ -132,6 +132,9 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
 fn merged_words(attempt: &AttemptId, run: &Run) -> String {
     match run.attempt(attempt).and_then(Attempt::prepared_on) {
         Some(first) => format!("Prepared on top of {}, which is about to land", one_line(first.story.as_str())),
+        None if run.attempt(attempt).is_some_and(|attempt| matches!(attempt.phase, Phase::Landing(_))) => {
+            "Merged with what has landed meanwhile; nothing is left to check".to_owned()
+        }
         None => "Merged with what has landed meanwhile".to_owned(),
     }
 }
@@ -165,7 +168,7 @@ fn stopping(cause: StopCause, level: StopLevel) -> &'static str {
     }
 }
 
-fn started(attempt: &ralphloop_core::ids::AttemptId, call: u32, run: &Run) -> String {
+fn started(attempt: &AttemptId, call: u32, run: &Run) -> String {
     let total = run.plan().stories.len();
     let place = run.plan().stories.iter().position(|s| s.id == attempt.story).map_or(0, |p| p + 1);
     let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();
@@ -213,12 +216,7 @@ fn output_lines(output: &str) -> Vec<String> {
     lines[from..].iter().map(|l| format!("{OUTPUT}{}", sanitize::head(&sanitize::sanitize(l), 400))).collect()
 }
 
-fn reverted_lines(
-    attempt: &ralphloop_core::ids::AttemptId,
-    kept: Option<&str>,
-    notes: &[String],
-    run: &Run,
-) -> Vec<String> {
+fn reverted_lines(attempt: &AttemptId, kept: Option<&str>, notes: &[String], run: &Run) -> Vec<String> {
     let name = one_line(&attempt.to_string());
     let mut lines = vec![match kept {
         Some(reference) => format!("Reverted {name}; its work is kept at {reference}"),

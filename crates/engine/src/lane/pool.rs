@@ -32,12 +32,12 @@ impl Pool {
         Some(Self { folder, keep: usize::try_from(keep).unwrap_or(usize::MAX) })
     }
 
-    /// The first place that no run has, which is `run`'s from now on. A worktree may be there from before.
+    /// A place that no run has, which is `run`'s from now on: one with a worktree from before, if there is one.
     pub(crate) fn take(&self, state: &StateFolder, run: &RunId) -> Result<PathBuf, FileError> {
         files::create_private_dir(&self.folder)?;
         self.note(state)?;
-        for number in 1..=PLACES {
-            let place = self.folder.join(format!("lane-{number}"));
+        let empty = (1..=PLACES).map(|number| self.folder.join(format!("lane-{number}")));
+        for place in idle(&self.folder).into_iter().chain(empty) {
             let taken = taken_mark(&place);
             match std::fs::OpenOptions::new().write(true).create_new(true).open(&taken) {
                 Ok(mut file) => {
