@@ -35,7 +35,7 @@ use crate::inside::Inside;
 use crate::journal::{Journal, JournalError};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
-use crate::lane::{Lanes, Shared, Target, worktree};
+use crate::lane::{Foreseen, Lanes, Shared, Target, worktree};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
@@ -450,6 +450,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         redactor: notifier.redactor.clone(),
         cache,
         running_gates: Mutex::new(HashMap::new()),
+        foreseen: Foreseen::default(),
         git_turn: tokio::sync::Mutex::default(),
         zone: TimeZone::system(),
         inbox: inbox.clone(),

@@ -3,6 +3,7 @@
 
 mod file;
 mod flags;
+mod generate;
 mod keys;
 mod origin;
 mod own_agents;

@@ -47,10 +47,16 @@ pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::Dirty::Refuse => OnDirty::Refuse,
             config::Dirty::Worktree => OnDirty::Worktree,
         },
+        generated: given.generate.clone(),
         worktrees: Worktrees {
             copy: given.worktree_copy.clone(),
             link: given.worktree_link.clone(),
             setup: given.worktree_setup.clone(),
+            folder: given
+                .worktree_folder
+                .as_ref()
+                .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
+            keep: given.worktree_keep,
         },
         times: Times {
             command: given.command_timeout,

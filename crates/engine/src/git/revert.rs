@@ -146,6 +146,11 @@ impl Repository {
         self.restore_git_files(checkpoint, |path| !is_within(path, b"modules")).await
     }
 
+    /// The same, but for the index.
+    pub(super) async fn restore_around_index(&self, checkpoint: &Checkpoint) -> Result<(), RevertError> {
+        self.restore_git_files(checkpoint, |path| !is_within(path, b"modules") && path != b"index").await
+    }
+
     /// Puts back only what git needs to work at all, where an attempt damaged it.
     pub(super) async fn restore_settings(&self, checkpoint: &Checkpoint) -> Result<(), RevertError> {
         self.restore_git_files(checkpoint, |path| matches!(path, b"config" | b"config.worktree" | b"index")).await

@@ -126,6 +126,12 @@ pub(super) fn spec_in_tree(parts: &Parts, attempt: &AttemptId) -> Result<Vec<Pat
     Ok(kept.map_err(|e| e.to_string())?.paths_below(&parts.repository.places().top))
 }
 
+/// The spec's files in the lane as they will be written when the attempt lands.
+pub(super) fn spec_once_landed(parts: &Parts, attempt: &AttemptId) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let (before, reconciled) = reconcile(parts, attempt, true).map_err(|e| e.to_string())?;
+    Ok(reconciled.write_back(&before, &parts.repository.places().top))
+}
+
 /// What somebody moved outside the worktrees meanwhile.
 async fn trespass(parts: &Parts, attempt: &AttemptId) -> Option<Fact> {
     if parts.place == Place::Checkout {

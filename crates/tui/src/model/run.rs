@@ -151,7 +151,7 @@ impl Model {
             Some(watched) => watched.step(event),
         }
         match &event.fact {
-            Fact::AttemptStarted { attempt } if !run.chosen => run.select(&attempt.story),
+            Fact::AttemptStarted { attempt, .. } if !run.chosen => run.select(&attempt.story),
             Fact::RunEnded { .. } => self.run_over(requests),
             Fact::Restarted { .. } => run.end_menu = None,
             _ => {}

@@ -90,7 +90,7 @@ impl Scene {
 
     /// A story whose agent works.
     fn agent_works(mut self) -> Self {
-        self.fact(Fact::AttemptStarted { attempt: attempt() });
+        self.fact(Fact::AttemptStarted { attempt: attempt(), notes: Vec::new() });
         let (attempt, stage, check) = (attempt(), CheckStage::Baseline, CheckRef::Gate(0));
         self.fact(Fact::CheckStarted { attempt: attempt.clone(), stage, check });
         let (result, took) = (CheckResult::Passed, Duration::from_secs(2));
