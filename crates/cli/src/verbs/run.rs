@@ -10,6 +10,7 @@ use ralphloop_engine::start::{self, Ready, Request, Started};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::between::Between;
 use super::launch::{Launch, Prepared};
 use super::take_up::{self, Wish};
 use super::{dry_run, repository, spec, tracker};
@@ -30,8 +31,19 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     let prepare = |work| Launch::new(work, stories.clone(), &settings, host).prepare(settings.clone(), host);
     // What is wrong with the last is said before the first begins.
     let prepared = works.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    let between = if prepared.len() > 1 && !dry_run {
+        let watched = Between::works();
+        Some(watched.map_err(|error| CliError::environment("signals cannot be taken over").cause(&error))?)
+    } else {
+        None
+    };
     let mut worst = Exit::NOTHING;
     for prepared in prepared {
+        // What is watched between two works is looked at before the next one.
+        if let Some(exit) = between.as_ref().and_then(Between::run_is_over) {
+            output::warn(&format!("a signal ended the call: {} was not begun", prepared.work.id));
+            return Ok(exit);
+        }
         let wish = match (resume, fresh) {
             (_, true) => Wish::Fresh,
             (true, false) => Wish::Resume,
@@ -40,7 +52,7 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
         let exit = if dry_run {
             dry_run::dry_run(&prepared)?
         } else {
-            go(prepared, wish, take_up::can_ask(view) && !resume, view, host)?
+            go(prepared, wish, take_up::can_ask(view) && !resume, view, between.as_ref(), host)?
         };
         worst = match exit {
             Exit::NOTHING => worst,
@@ -71,21 +83,23 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };
     let prepared = launch.prepare(arguments.settings, host)?;
-    go(prepared, wish, asks, arguments.view, host)
+    go(prepared, wish, asks, arguments.view, None, host)
 }
 
 /// Starts the run, shows what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
+/// `between` watches signals where other works come before or after.
 pub(super) fn go(
     prepared: Prepared,
     wish: Wish,
     asks: bool,
     view: ViewArguments,
+    between: Option<&Between>,
     host: &Host,
 ) -> Result<Exit, CliError> {
     if screen::wanted(view)? {
-        return screen::run(prepared, wish, asks, host);
+        return screen::run(prepared, wish, asks, between, host);
     }
-    go_with(prepared, wish, asks, Eyes::Printed(view))
+    go_with(prepared, wish, asks, Eyes::Printed(view), between)
 }
 
 /// Who watches a run of this process.
@@ -98,7 +112,13 @@ pub(crate) enum Eyes {
 }
 
 /// Starts the run in this process, and says how the program ends.
-pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
+pub(crate) fn go_with(
+    mut prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    eyes: Eyes,
+    between: Option<&Between>,
+) -> Result<Exit, CliError> {
     let view = match eyes {
         Eyes::Printed(view) => view,
         Eyes::Screen => ViewArguments { tui: false, headless: true, json: true },
@@ -129,6 +149,7 @@ pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes
                 Ok(Exit::DONE)
             }
             Started::Ready(ready) => {
+                between.into_iter().for_each(Between::run_begins);
                 if let Some(caution) = caution {
                     output::warn(caution);
                 }
