@@ -189,16 +189,17 @@ fn show(
     drop(to_screen);
     let leashed = leashed.map(|leashed| &*leashed);
     let mut model = Model::of_run(options(leashed.is_some(), host), app::size(), app::now());
-    let left = app::show(&mut model, &from_host, app::Use { mouse: true, signals }, |request| match (&request, leashed) {
-        (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
-            drop(to_talk.send(request));
-        }
-        // By a signal, so that the run tells later what stopped it.
-        (Request::Stop(StopCause::Int), Some(leashed)) => leashed.signal(Signal::INT),
-        (Request::Stop(StopCause::Term), Some(leashed)) => leashed.signal(Signal::TERM),
-        (Request::Stop(StopCause::Hup), Some(leashed)) => leashed.signal(Signal::HUP),
-        _ => drop(to_host.send(request)),
-    });
+    let left =
+        app::show(&mut model, &from_host, app::Use { mouse: true, signals }, |request| match (&request, leashed) {
+            (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
+                drop(to_talk.send(request));
+            }
+            // By a signal, so that the run tells later what stopped it.
+            (Request::Stop(StopCause::Int), Some(leashed)) => leashed.signal(Signal::INT),
+            (Request::Stop(StopCause::Term), Some(leashed)) => leashed.signal(Signal::TERM),
+            (Request::Stop(StopCause::Hup), Some(leashed)) => leashed.signal(Signal::HUP),
+            _ => drop(to_host.send(request)),
+        });
     drop((to_talk, to_host, from_host));
     telling.abort();
     runtime.block_on(ended(serving));
