@@ -41,7 +41,7 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     for prepared in prepared {
         // What is watched between two works is looked at before the next one.
         if let Some(exit) = between.as_ref().and_then(Between::run_is_over) {
-            output::warn(&format!("a signal ended the call: {} was not begun", prepared.work.id));
+            output::warn(&format!("a signal ended the call: {} was not begun", prepared.work.named_in_full()));
             return Ok(exit);
         }
         let wish = match (resume, fresh) {
