@@ -2,6 +2,7 @@
 //! touches the world.
 mod aftermath;
 pub mod agents;
+mod attributes;
 pub mod clean;
 pub mod clock;
 pub mod control;

@@ -74,7 +74,7 @@ impl Session {
         let mut begun = sight.subscribe();
         let seat = Seat::new(name, sight.clone());
         let wish = if fresh { Wish::Fresh } else { Wish::Resume };
-        let mut driving = tokio::spawn(go_under(prepared, wish, false, Eyes::Inside(Box::new(seat))));
+        let mut driving = tokio::spawn(go_under(prepared, wish, false, Eyes::Inside(Box::new(seat)), None));
         let refused = tokio::select! {
             biased;
             seen = begun.wait_for(|sight| sight.run.is_some() || sight.summary.is_some()) => seen.is_err(),

@@ -1,6 +1,7 @@
 //! What each verb does.
 
 mod agents;
+pub(crate) mod between;
 mod check;
 mod clean;
 mod config;

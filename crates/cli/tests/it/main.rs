@@ -4,6 +4,7 @@
 mod agents;
 mod branches;
 mod cleaning;
+mod clocks;
 mod closing;
 mod crash;
 mod dialects;

@@ -350,7 +350,7 @@ impl Order {
             Self::Check { stage, check, what, fresh } => {
                 check::run(parts, attempt, stage, check, what.on(inspected), fresh, cancel).await;
             }
-            Self::Checkpoint => tree::checkpoint(parts, attempt).await,
+            Self::Checkpoint => tree::checkpoint(parts, attempt, inspected.is_some()).await,
             Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
             Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
