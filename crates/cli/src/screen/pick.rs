@@ -3,6 +3,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use ralphloop_core::outcome::Outcome;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::app::{self, Session};
@@ -34,6 +35,14 @@ pub(crate) struct Called {
 
 /// A run that has begun.
 type Started = (Box<Leashed>, Place);
+
+/// How the screens came to their end.
+enum Until {
+    /// A run has begun.
+    Begun(Box<Leashed>, Place),
+    /// They were left.
+    Left(Exit),
+}
 
 /// What is started here and looked at from here.
 struct Ends {
@@ -86,14 +95,14 @@ pub(crate) fn pick(called: Called, host: &Host) -> Result<Exit, CliError> {
     // Whoever waits for an answer has nobody any more.
     drop((ends.requests, ends.answers, ends.found));
     match began? {
-        Some((leashed, place)) => {
+        Until::Begun(leashed, place) => {
             runtime.block_on(super::ended(serving));
             show_own(&runtime, Ok(session), *leashed, place, host)
         }
-        None => {
+        Until::Left(exit) => {
             drop(session);
             runtime.block_on(super::ended(serving));
-            Ok(Exit::DONE)
+            Ok(exit)
         }
     }
 }
@@ -104,15 +113,20 @@ fn until_left(
     screen: &mut Picker,
     ends: &Ends,
     host: &Host,
-) -> Result<Option<Started>, CliError> {
+) -> Result<Until, CliError> {
     loop {
         let left = session.show(screen, &ends.found, |request| match request {
             Request::Answer(letter) => drop(ends.answers.send(letter)),
             other => drop(ends.requests.send(other)),
         });
         match left.map_err(|error| unusable(&error))? {
-            Left::Away => return Ok(None),
-            Left::Begun => return Ok(ends.started.try_recv().ok()),
+            Left::Away => return Ok(Until::Left(Exit::DONE)),
+            Left::Signal(cause) => return Ok(Until::Left(Exit::of(&Outcome::Stopped { cause }))),
+            Left::Begun => {
+                if let Ok((leashed, place)) = ends.started.try_recv() {
+                    return Ok(Until::Begun(leashed, place));
+                }
+            }
             Left::Look(run) => {
                 let folder = repository::find_run(Some(run.as_str()), host)?;
                 let place = runtime.block_on(repository::open(host))?;
@@ -141,7 +155,7 @@ impl Clerk {
                 Request::Find => vec![Msg::Found(Box::new(found(&self.host)))],
                 Request::Preview { work, choices } => {
                     let screen = self.screen.clone();
-                    self.desk.preview(&work, choices, &mut |msg| drop(screen.send(msg)));
+                    self.desk.preview(&work, choices.as_ref(), &mut |msg| drop(screen.send(msg)));
                     Vec::new()
                 }
                 Request::Prompt(story) => {
