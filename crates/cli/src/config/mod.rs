@@ -100,7 +100,9 @@ fn set_flag(layer: &mut Layer, name: &str, values: &[String]) -> Result<(), CliE
     };
     layer
         .set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag())))
-        .map_err(|why| CliError::usage(format!("the setting {name} cannot be used: {why}")))
+        .map_err(|why| {
+            CliError::usage(format!("invalid value '{}' for '--{}': {why}", values.join("', '"), key.flag()))
+        })
 }
 
 /// What the call gave, laid over what `earlier` gave.
@@ -108,9 +110,13 @@ pub(crate) fn over(earlier: Layer, call: Layer) -> Layer {
     keys::over(earlier, call)
 }
 
-/// Merges, and settles `gate` against `no_gates`: the stronger place decides, and one place may not say both.
+/// Merges, and settles `gate` against `no_gates`: the stronger place decides, and one place may not say both. Likewise an
+/// agent that a stronger place names comes before a command; in one place, the command takes the place of the name.
 fn combine(layers: Vec<Layer>) -> Result<Config, CliError> {
     let mut config = keys::merge(layers);
+    if config.settings.agent.is_some() && config.origin("agent").rank() > config.origin("agent_command").rank() {
+        config.settings.agent_command = None;
+    }
     if config.settings.no_gates && !config.settings.gate.is_empty() {
         let (list, none) = (config.origin("gate").clone(), config.origin("no_gates").clone());
         match list.rank().cmp(&none.rank()) {
