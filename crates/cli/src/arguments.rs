@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::Layer;
 use crate::story_flags::StoryFlags;
+use crate::verbs::init::commands::Home;
 
 pub(crate) const AFTER_HELP: &str = "\
 WORK is a file, a folder, or FORMAT:NAME such as openspec:add-login or prd:prd.json. Without it, the only one found is taken.
@@ -68,6 +69,10 @@ pub(crate) enum Verb {
     Completions(CompletionsArguments),
     /// Print the manual page of the program or of a verb; `man -l -` shows it
     Man(ManArguments),
+    /// Write the project's file of settings, or the commands with which agents drive the loop themselves
+    Init(InitArguments),
+    /// Let an agent drive the loop from inside its own session: an MCP server on the standard input and output
+    Mcp,
     /// Play the whole loop in a temporary folder with a scripted agent: no key, no network
     Demo(DemoArguments),
     /// The run of a screen: takes its order on the standard input, and ends with it unless it is let go
@@ -117,6 +122,15 @@ pub(crate) struct RunArguments {
     pub(crate) view: ViewArguments,
     #[command(flatten)]
     pub(crate) settings: Layer,
+}
+
+/// `init`
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// Write the commands of the internal mode and name the server, for these agents; without names, for those whose folder
+    /// is here, else for Claude Code
+    #[arg(long, value_name = "AGENT", num_args = 0.., value_delimiter = ',')]
+    pub(crate) commands: Option<Vec<Home>>,
 }
 
 /// `list`

@@ -9,6 +9,7 @@ mod duration;
 mod error;
 mod exit;
 mod host;
+mod mcp;
 mod money;
 mod output;
 mod screen;

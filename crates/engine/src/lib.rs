@@ -2,6 +2,7 @@
 //! touches the world.
 mod aftermath;
 pub mod agents;
+mod attributes;
 pub mod clean;
 pub mod clock;
 pub mod control;
@@ -16,6 +17,7 @@ pub mod fold;
 pub mod follow;
 pub mod gates;
 pub mod git;
+pub mod inside;
 mod invoke;
 pub mod journal;
 pub mod lane;

@@ -30,10 +30,12 @@ pub fn now() -> Timestamp {
 }
 
 /// How the terminal is used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Use {
     /// The mouse selects, scrolls and turns tabs; the terminal's own selection then needs Shift.
     pub mouse: bool,
+    /// What is sent to this process. Taken over by who shows the screen, so that nothing is lost before it is there.
+    pub signals: Signals,
 }
 
 /// The size of the terminal, in columns and rows.
@@ -46,8 +48,8 @@ pub fn size() -> (u16, u16) {
 /// # Errors
 /// The terminal cannot be used, or is gone.
 pub fn show(model: &mut Model, host: &Receiver<Msg>, using: Use, mut ask: impl FnMut(Request)) -> io::Result<Leave> {
-    let signals = Signals::catch()?;
-    let mut terminal = Terminal::enter(using.mouse)?;
+    let Use { mouse, signals } = using;
+    let mut terminal = Terminal::enter(mouse)?;
     let mut drawn: Option<Instant> = None;
     let mut ticked = Instant::now();
     let mut changed = true;

@@ -17,3 +17,4 @@ pub mod theme;
 
 pub use model::Model;
 pub use port::{Msg, Request};
+pub use signals::Signals;

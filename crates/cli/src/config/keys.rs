@@ -170,7 +170,7 @@ macro_rules! settings {
 
         impl Settings {
             /// Every value as it would be written and as JSON, in the order of [`KEYS`].
-            pub(super) fn values(&self) -> Vec<(String, Json)> {
+            pub(crate) fn values(&self) -> Vec<(String, Json)> {
                 vec![$($( (Value::show(&self.$name), Value::json(&self.$name)), )+)+]
             }
         }

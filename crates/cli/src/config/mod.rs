@@ -75,16 +75,32 @@ pub(crate) fn load(
 /// and named in the second value.
 pub(crate) fn from_texts(texts: &[(String, Vec<String>)]) -> (Layer, Vec<String>) {
     let mut layer = Layer::default();
-    let mut lost = Vec::new();
-    for (name, values) in texts {
-        let read = KEYS.iter().find(|key| key.name == name).is_some_and(|key| {
-            layer.set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag()))).is_ok()
-        });
-        if !read {
-            lost.push(name.clone());
-        }
-    }
+    let lost = texts.iter().filter(|(name, values)| set_flag(&mut layer, name, values).is_err());
+    let lost = lost.map(|(name, _)| name.clone()).collect();
     (layer, lost)
+}
+
+/// Settings that were given by name, as flags.
+pub(crate) fn named(texts: &[(String, Vec<String>)]) -> Result<Layer, CliError> {
+    let mut layer = Layer::default();
+    for (name, values) in texts {
+        set_flag(&mut layer, name, values)?;
+    }
+    Ok(layer)
+}
+
+fn set_flag(layer: &mut Layer, name: &str, values: &[String]) -> Result<(), CliError> {
+    let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+        let said = CliError::usage(format!("there is no setting {name:?}"));
+        let meant = closest(name, KEYS.iter().map(|key| key.name));
+        return Err(match meant {
+            Some(meant) => said.hint(format!("did you mean {meant}?")),
+            None => said.hint("`ralphloop config` lists them"),
+        });
+    };
+    layer
+        .set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag())))
+        .map_err(|why| CliError::usage(format!("the setting {name} cannot be used: {why}")))
 }
 
 /// What the call gave, laid over what `earlier` gave.

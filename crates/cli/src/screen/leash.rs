@@ -72,7 +72,7 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
         Wanted::Run(id) => Wish::Run(repository::find_run(Some(&id), &host)?),
     };
     // Who was to be asked was asked by the screen's process.
-    go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen)
+    go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen, None)
 }
 
 /// Drives a run that a screen holds.

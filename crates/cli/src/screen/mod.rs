@@ -16,7 +16,7 @@ use ralphloop_tui::keys::Keymap;
 use ralphloop_tui::model::Options;
 use ralphloop_tui::port::Leave;
 use ralphloop_tui::theme::Theme;
-use ralphloop_tui::{Model, Msg, Request, app};
+use ralphloop_tui::{Model, Msg, Request, Signals, app};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::task::JoinHandle;
@@ -26,6 +26,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
+use crate::verbs::between::Between;
 use crate::verbs::launch::Prepared;
 use crate::verbs::repository;
 use crate::verbs::take_up::{self, Wish};
@@ -62,7 +63,13 @@ fn options(own: bool, host: &Host) -> Options {
 }
 
 /// Starts a run in a process of its own and shows it.
-pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -> Result<Exit, CliError> {
+pub(crate) fn run(
+    mut prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    between: Option<&Between>,
+    host: &Host,
+) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
     let fail = |error: &std::io::Error| CliError::environment("the run's process could not be started").cause(error);
     let begun = runtime.block_on(async {
@@ -82,7 +89,10 @@ pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -
     };
     let mut leashed = *leashed;
     let folder = leashed.folder.clone();
-    let shown = show(&runtime, &folder, place, host, Some(&mut leashed));
+    let shown = Signals::catch().and_then(|signals| {
+        between.into_iter().for_each(Between::run_begins);
+        show(&runtime, &folder, place, host, signals, Some(&mut leashed))
+    });
     let left = match shown {
         Ok(left) => left,
         Err(error) => {
@@ -135,7 +145,7 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) 
 pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
     let place = runtime.block_on(repository::open(host))?;
-    let left = show(&runtime, folder, place, host, None);
+    let left = Signals::catch().and_then(|signals| show(&runtime, folder, place, host, signals, None));
     left.map_err(|error| CliError::environment("the terminal cannot be used").cause(&error))?;
     let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
     let pid = folder.live_process().map(|process| process.pid);
@@ -149,6 +159,7 @@ fn show(
     folder: &RunFolder,
     place: Place,
     host: &Host,
+    signals: Signals,
     mut leashed: Option<&mut Leashed>,
 ) -> std::io::Result<Leave> {
     let (to_screen, from_host) = mpsc::channel();
@@ -178,16 +189,17 @@ fn show(
     drop(to_screen);
     let leashed = leashed.map(|leashed| &*leashed);
     let mut model = Model::of_run(options(leashed.is_some(), host), app::size(), app::now());
-    let left = app::show(&mut model, &from_host, app::Use { mouse: true }, |request| match (&request, leashed) {
-        (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
-            drop(to_talk.send(request));
-        }
-        // By a signal, so that the run tells later what stopped it.
-        (Request::Stop(StopCause::Int), Some(leashed)) => leashed.signal(Signal::INT),
-        (Request::Stop(StopCause::Term), Some(leashed)) => leashed.signal(Signal::TERM),
-        (Request::Stop(StopCause::Hup), Some(leashed)) => leashed.signal(Signal::HUP),
-        _ => drop(to_host.send(request)),
-    });
+    let left =
+        app::show(&mut model, &from_host, app::Use { mouse: true, signals }, |request| match (&request, leashed) {
+            (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
+                drop(to_talk.send(request));
+            }
+            // By a signal, so that the run tells later what stopped it.
+            (Request::Stop(StopCause::Int), Some(leashed)) => leashed.signal(Signal::INT),
+            (Request::Stop(StopCause::Term), Some(leashed)) => leashed.signal(Signal::TERM),
+            (Request::Stop(StopCause::Hup), Some(leashed)) => leashed.signal(Signal::HUP),
+            _ => drop(to_host.send(request)),
+        });
     drop((to_talk, to_host, from_host));
     telling.abort();
     runtime.block_on(ended(serving));

@@ -18,16 +18,27 @@ struct Row {
 }
 
 pub(super) fn list(arguments: &ListArguments, host: &Host) -> Result<Exit, CliError> {
-    let rows: Vec<Row> = work::find(&host.cwd).into_iter().map(Row::read).collect();
     if arguments.json {
-        output::json(&rows.iter().map(Row::json).collect())?;
-    } else if rows.is_empty() {
+        output::json(&Value::Array(rows(host)))?;
+        return Ok(Exit::DONE);
+    }
+    let rows = found(host);
+    if rows.is_empty() {
         output::talk(&format!("no work found here; it could be {}\n", super::spec::KINDS));
     } else {
         let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
         output::data(&output::table(&["WORK", "STORIES", "TASKS", "STATE", "TITLE"], &cells))?;
     }
     Ok(Exit::DONE)
+}
+
+fn found(host: &Host) -> Vec<Row> {
+    work::find(&host.cwd).into_iter().map(Row::read).collect()
+}
+
+/// The work that is found here, as JSON.
+pub(crate) fn rows(host: &Host) -> Vec<Value> {
+    found(host).iter().map(Row::json).collect()
 }
 
 impl Row {

@@ -1,6 +1,7 @@
 //! What each verb does.
 
 mod agents;
+pub(crate) mod between;
 mod check;
 mod clean;
 mod config;
@@ -11,17 +12,18 @@ mod diff;
 mod doctor;
 mod dry_run;
 mod gates;
+pub(crate) mod init;
 pub(crate) mod launch;
-mod list;
+pub(crate) mod list;
 mod mark;
 mod new;
 mod prompt;
 pub(crate) mod repository;
 pub(crate) mod run;
-mod runs;
+pub(crate) mod runs;
 mod settings;
 mod shell;
-mod show;
+pub(crate) mod show;
 mod spec;
 pub(crate) mod take_up;
 mod talk;
@@ -59,6 +61,8 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Completions(arguments) => shell::completions(&arguments),
         Verb::Man(arguments) => shell::man(&arguments),
         Verb::Demo(arguments) => demo::demo(&arguments, host),
+        Verb::Init(arguments) => init::init(&arguments, host),
+        Verb::Mcp => crate::mcp::serve(host.clone()),
         Verb::Leashed => crate::screen::leash::obey(),
         Verb::DemoAgent { notes } => crate::demo::play(&notes)
             .map(|()| Exit::DONE)

@@ -4,14 +4,17 @@
 mod agents;
 mod branches;
 mod cleaning;
+mod clocks;
 mod closing;
 mod crash;
 mod dialects;
 mod doctor;
+mod edited_works;
 mod exit_codes;
 mod folders;
 mod following;
 mod formats;
+mod inside;
 mod journal;
 mod locks;
 mod loop_rules;

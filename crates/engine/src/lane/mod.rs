@@ -38,6 +38,7 @@ pub use target::Target;
 use crate::driver::Inbox;
 use crate::gates::cache::Cache;
 use crate::git::Repository;
+use crate::inside::Inside;
 use crate::notice::Notices;
 use crate::process::Spawner;
 use crate::runs::RunFolder;
@@ -64,6 +65,8 @@ pub struct Shared {
     pub work: WorkRef,
     /// How.
     pub settings: Settings,
+    /// The session that drives the run and is its agent; without one, agents are processes.
+    pub inside: Option<Inside>,
     /// Takes secrets out of whatever is kept or shown.
     pub redactor: Redactor,
     /// What gates said of trees before.
@@ -347,7 +350,7 @@ impl Order {
             Self::Check { stage, check, what, fresh } => {
                 check::run(parts, attempt, stage, check, what.on(inspected), fresh, cancel).await;
             }
-            Self::Checkpoint => tree::checkpoint(parts, attempt).await,
+            Self::Checkpoint => tree::checkpoint(parts, attempt, inspected.is_some()).await,
             Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
             Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
