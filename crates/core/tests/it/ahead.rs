@@ -51,6 +51,18 @@ fn three(merges: [Vec<Merge>; 3]) -> Play {
     play
 }
 
+/// The merge that is asked for that story is answered.
+fn merge_is_done(play: &mut Play, story: &str) {
+    play.until_of(story, |e| matches!(e, Effect::Merge { .. }));
+    play.answer();
+}
+
+/// What is proven is committed.
+fn lands(play: &mut Play, story: &str) {
+    play.until_of(story, |e| matches!(e, Effect::Land { .. }));
+    play.answer();
+}
+
 /// The gate of what is checked as merged for that story comes to this.
 fn gate_says(play: &mut Play, story: &str, result: CheckResult) {
     let effect = play.until_of(story, checks_merged);
@@ -107,6 +119,7 @@ fn a_tree_on_which_all_has_passed_before_is_not_checked_again() {
     play.until_of("S2", checks_merged);
     gate_says(&mut play, "S1", red("exit code 1"));
     gate_says(&mut play, "S2", CheckResult::Stopped);
+    merge_is_done(&mut play, "S3");
     play.until_of("S2", |e| matches!(e, Effect::Land { .. }));
     assert_eq!(play.end(), Outcome::Complete);
 }
@@ -114,14 +127,14 @@ fn a_tree_on_which_all_has_passed_before_is_not_checked_again() {
 #[test]
 fn conflicts_with_what_has_not_landed_wait_for_it_and_the_one_behind_goes_on() {
     let mut play = three([vec![merged("1")], vec![conflicts(), merged("12")], vec![merged("13"), merged("123")]]);
+    merge_is_done(&mut play, "S2");
     play.until_of("S3", checks_merged);
     assert!(play.asked_for("prepare S3#1 on S1#1"), "{:#?}", play.log);
     assert_eq!(play.count("agent S2#1 call 1"), 0, "nobody resolves what may never be: {:#?}", play.log);
     assert_eq!(play.count("prepare S2"), 1);
     gate_says(&mut play, "S3", CheckResult::Passed);
     gate_says(&mut play, "S1", CheckResult::Passed);
-    play.until_of("S1", |e| matches!(e, Effect::Land { .. }));
-    play.answer();
+    lands(&mut play, "S1");
     assert_eq!((play.count("merge S2"), play.count("merge S3")), (1, 0), "{:#?}", play.log);
     assert_eq!(play.end(), Outcome::Complete);
 }
@@ -131,8 +144,9 @@ fn what_is_red_on_top_of_another_is_repaired_only_once_that_has_landed() {
     let mut play = three([vec![merged("1")], vec![merged("12"), merged("12")], Vec::new()]);
     gate_says(&mut play, "S2", red("exit code 1"));
     assert_eq!(play.count("agent S2#1 call 1"), 0, "{:#?}", play.log);
+    merge_is_done(&mut play, "S3");
     gate_says(&mut play, "S1", CheckResult::Passed);
-    play.until_of("S2", checks_merged);
+    lands(&mut play, "S1");
     gate_says(&mut play, "S2", red("exit code 1"));
     assert_eq!(play.count("agent S2#1 call 1"), 1, "{:#?}", play.log);
     assert_eq!(play.end(), Outcome::Complete);
@@ -141,6 +155,7 @@ fn what_is_red_on_top_of_another_is_repaired_only_once_that_has_landed() {
 #[test]
 fn a_stop_and_a_restart_leave_nothing_of_what_was_prepared() {
     let mut play = three([vec![merged("1")], vec![merged("12")], vec![merged("123")]]);
+    play.until_of("S2", checks_merged);
     play.until_of("S3", checks_merged);
     play.restart();
     for story in ["S1", "S2", "S3"] {
@@ -148,6 +163,7 @@ fn a_stop_and_a_restart_leave_nothing_of_what_was_prepared() {
     }
     assert_eq!(play.end(), Outcome::Complete);
     let mut play = three([vec![merged("1")], vec![merged("12")], vec![merged("123")]]);
+    play.until_of("S2", checks_merged);
     play.until_of("S3", checks_merged);
     play.tell(stop(StopLevel::Now));
     for story in ["S1", "S2", "S3"] {
