@@ -3,6 +3,7 @@
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::run::{Activity, Run, StoryState};
 use ralphloop_core::units::Usd;
 
@@ -48,8 +49,10 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
                 one_line(branch_name(branch)),
             )]
         }
-        Fact::Restarted { landed, .. } => {
-            vec![format!("Run {} goes on; {} stories have landed in it", run.id(), landed.len())]
+        Fact::Restarted { landed, retry, .. } => {
+            let mut lines = vec![format!("Run {} goes on; {} stories have landed in it", run.id(), landed.len())];
+            lines.extend(retry.iter().map(|story| retried(story, run)));
+            lines
         }
         Fact::PlanChecked { spec } => match spec {
             PlanChange::Same => Vec::new(),
@@ -103,6 +106,8 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         Fact::Reverted { attempt, kept, notes } => reverted_lines(attempt, kept.as_deref(), notes, run),
         Fact::StopRequested { cause, level } => vec![stopping(*cause, *level).to_owned()],
         Fact::PauseRequested => vec!["Pausing after this attempt".to_owned()],
+        Fact::SkipRequested { story } => vec![skipped(story, run)],
+        Fact::RetryRequested { story } => vec![retried(story, run)],
         Fact::GuidanceAdded { text } => vec![format!("Guidance for the next prompt: {}", one_line(text))],
         Fact::LearningAdded { text } => vec![format!("Learning: {}", one_line(text))],
         Fact::RunEnded { outcome } => vec![format!("Run ended: {}", one_line(&outcome_text(outcome)))],
@@ -130,6 +135,38 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
 /// The lines as they are printed: `[2026-01-17T14:00:00Z] ralphloop: …`.
 pub(crate) fn printed(event: &Event, run: &Run) -> String {
     of(event, run).iter().map(|line| format!("[{}] ralphloop: {line}\n", rfc3339(event.at))).collect()
+}
+
+/// What came of a wish to skip a story.
+fn skipped(story: &StoryId, run: &Run) -> String {
+    let id = one_line(story.as_str());
+    match run.record(story) {
+        Some(record) if record.state == StoryState::Running && record.is_put_aside() => {
+            format!("Skipping story {id}: its attempt is ended, kept and put back")
+        }
+        Some(record) if record.state == StoryState::Skipped => format!("Story {id} is skipped"),
+        Some(record) if record.state.passed() => format!("Story {id} is not skipped: it has passed"),
+        _ => format!("Story {id} is not skipped: it is not in this run"),
+    }
+}
+
+/// What came of a wish to try a story again.
+fn retried(story: &StoryId, run: &Run) -> String {
+    let id = one_line(story.as_str());
+    match (run.record(story), run.activity()) {
+        (Some(record), _) if record.state == StoryState::Pending => {
+            format!("Story {id} is to be tried again, with all its attempts")
+        }
+        (Some(record), _) if record.state.passed() => format!("Story {id} is not tried again: it has passed"),
+        (Some(record), _) if record.state == StoryState::Running => format!("Story {id} is being worked on"),
+        (Some(_), Activity::Ending(_) | Activity::Ended(_)) => {
+            format!("Story {id} is not tried again, since the run is ending: `ralphloop retry {id}` does it afterwards")
+        }
+        (Some(record), _) => {
+            format!("Story {id} cannot be tried yet: {}", one_line(record.reason.as_deref().unwrap_or_default()))
+        }
+        (None, _) => format!("Story {id} is not tried again: it is not in this run"),
+    }
 }
 
 fn stopping(cause: StopCause, level: StopLevel) -> &'static str {
@@ -209,6 +246,7 @@ fn reverted_lines(
         match record.state {
             StoryState::Failed => lines.push(format!("Story {story} failed: {reason}")),
             StoryState::Blocked => lines.push(format!("Story {story} is blocked: {reason}")),
+            StoryState::Skipped => lines.push(format!("Story {story} is skipped")),
             StoryState::Pending if !reason.is_empty() => lines.push(format!("{name} did not pass: {reason}")),
             _ => {}
         }

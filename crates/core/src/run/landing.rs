@@ -44,10 +44,8 @@ impl Run {
     }
 
     fn may_not_land(&mut self, id: &AttemptId) -> Option<Vec<Effect>> {
-        if self.stopping_now() {
-            return Some(self.revert(id, "the run was stopped", AfterRevert::Again));
-        }
-        self.halted.then(|| self.revert(id, HALTED, AfterRevert::Again))
+        let why = self.cut_short(id).or(self.halted.then_some(HALTED))?;
+        Some(self.revert(id, why, AfterRevert::Again))
     }
 
     pub(super) fn next_turn(&self) -> u32 {
@@ -71,8 +69,8 @@ impl Run {
         match fact {
             // Each merge of an attempt follows another call of its agent.
             Fact::Merged { call, .. } if *call != proof.call => Vec::new(),
-            Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
-                self.revert(id, "the run was stopped", AfterRevert::Again)
+            Fact::Merged { .. } | Fact::MergeFailed { .. } if let Some(why) = self.cut_short(id) => {
+                self.revert(id, why, AfterRevert::Again)
             }
             Fact::Merged { .. } if self.halted => self.revert(id, HALTED, AfterRevert::Again),
             Fact::Merged { merge: Merge::Current, .. } => self.land(id, proof),
@@ -173,8 +171,8 @@ impl Run {
                 self.revert(id, &reason, AfterRevert::Block { reason: reason.clone() })
             }
             Fact::Trespassed { why, .. } => self.trespass_found(id, why),
-            Fact::LandingFailed { .. } if self.stopping_now() => {
-                self.revert(id, "the run was stopped", AfterRevert::Again)
+            Fact::LandingFailed { .. } if let Some(why) = self.cut_short(id) => {
+                self.revert(id, why, AfterRevert::Again)
             }
             Fact::LandingFailed { why, .. } => {
                 let reason = format!("the story could not be committed: {why}");

@@ -71,6 +71,12 @@ pub(crate) enum Planted {
     IgnoresTrespass,
     /// More stories are begun at once than was allowed.
     TooManyJobs,
+    /// A wish to skip a story is only taken down.
+    DeafToSkip,
+    /// Whatever runs for a story that is skipped goes on.
+    SkipsInWords,
+    /// A wish to try a story again is only taken down.
+    DeafToRetry,
 }
 
 /// What is known of the moment at which an effect is asked for.
@@ -83,7 +89,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -112,6 +118,9 @@ impl Planted {
         Self::LosesTheWork,
         Self::IgnoresTrespass,
         Self::TooManyJobs,
+        Self::DeafToSkip,
+        Self::SkipsInWords,
+        Self::DeafToRetry,
     ];
 
     /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that
@@ -152,6 +161,15 @@ impl Planted {
                     *fact = Fact::LearningAdded { text: "stop".to_owned() };
                 }
             }
+            Self::DeafToSkip if matches!(fact, Fact::SkipRequested { .. }) => {
+                *fact = Fact::LearningAdded { text: "skip".to_owned() };
+            }
+            Self::SkipsInWords => skip_in_words(fact, run),
+            Self::DeafToRetry => match fact {
+                Fact::RetryRequested { .. } => *fact = Fact::LearningAdded { text: "retry".to_owned() },
+                Fact::Restarted { retry, .. } => retry.clear(),
+                _ => {}
+            },
             Self::BelievesSilence => {
                 if let Fact::AgentEnded { report, .. } = fact
                     && matches!(report.claim, Claim::None { .. })
@@ -243,6 +261,15 @@ fn ignore_trespass(fact: &mut Fact, run: Option<&Run>) {
         && let Some(Phase::Merging(proof)) = run.and_then(|run| run.attempt(attempt)).map(|a| &a.phase)
     {
         *fact = Fact::Merged { attempt: attempt.clone(), call: proof.call, merge: Merge::Current };
+    }
+}
+
+/// The story under way is not heard of; only those that wait are skipped.
+fn skip_in_words(fact: &mut Fact, run: Option<&Run>) {
+    if let Fact::SkipRequested { story } = fact
+        && run.is_some_and(|run| run.attempts().any(|attempt| attempt.id.story == *story))
+    {
+        *fact = Fact::LearningAdded { text: "skip".to_owned() };
     }
 }
 
