@@ -47,7 +47,7 @@ project's folder or a folder above it, up to the root of the repository), then t
 (`$XDG_CONFIG_HOME/ralphloop/config.toml`, or `~/.config/ralphloop/config.toml`), then the default. Without `gate` and `branch`,
 those that the work itself names count. A key that is not known and a value that cannot be read are errors, before anything is started.
 
-Keys are written `like_this`; `like-this` is read too. Durations are `90s`, `10m`, `1h30m` or a number of seconds; `none` takes a
+Keys are written `like_this`; `like-this` is read too. `screen.theme` is `theme` in the table `[screen]`. Durations are `90s`, `10m`, `1h30m` or a number of seconds; `none` takes a
 bound away. In a variable, a list has one item a line.
 "
     .to_owned();
@@ -59,7 +59,7 @@ bound away. In a variable, a list has one item a line.
         }
         let default = key.default_text().replace('\n', ", ").replace('|', "\\|");
         let help = key.help.trim().replace('|', "\\|");
-        let _ = writeln!(text, "| `{}` | {} | `{}` | {default} | {help} |", key.name, flag(key), key.variable());
+        let _ = writeln!(text, "| `{}` | {} | `{}` | {default} | {help} |", key.written(), flag(key), key.variable());
     }
     compare("configuration.md", &text);
 }

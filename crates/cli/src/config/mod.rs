@@ -6,6 +6,7 @@ mod flags;
 mod keys;
 mod origin;
 mod own_agents;
+mod screen;
 mod told;
 mod value;
 

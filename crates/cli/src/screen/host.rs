@@ -82,6 +82,8 @@ impl Host {
                 let said = "the run pauses after the present attempt; `ralphloop resume` goes on";
                 self.ask(control::Request::Pause, Some(said)).await
             }
+            Request::Skip(story) => self.ask(control::Request::Skip { story }, None).await,
+            Request::Retry(story) => self.ask(control::Request::Retry { story }, None).await,
             Request::Guide(text) => self.ask(control::Request::Guide { text }, Some("noted for the next prompt")).await,
             Request::Diff(attempt) => {
                 let lines = self.diff(&attempt).await;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use ralphloop_core::event::StopCause;
+use ralphloop_core::ids::StoryId;
 use ralphloop_engine::control;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
@@ -22,13 +23,14 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::task::JoinHandle;
 
 use crate::arguments::ViewArguments;
+use crate::config::{self, Layer};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
 use crate::verbs::launch::Prepared;
-use crate::verbs::repository;
 use crate::verbs::take_up::{self, Wish};
+use crate::verbs::{self, repository};
 use crate::view::{status, summary};
 use leash::{Begun, Leashed, Order};
 
@@ -53,16 +55,35 @@ pub(crate) fn wanted(view: ViewArguments) -> Result<bool, CliError> {
     }
 }
 
-fn options(own: bool, host: &Host) -> Options {
-    let no_color = host.environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let theme = if no_color { Theme::NoColor } else { Theme::default() };
+/// How the screen looks, and the keys that it obeys.
+#[derive(Debug)]
+struct Look {
+    keys: Keymap,
+    theme: Theme,
+}
+
+impl Look {
+    /// As the settings say that hold where the program was called.
+    fn of(host: &Host) -> Result<Self, CliError> {
+        let (config, _) = config::load(&host.cwd, &host.environment, Layer::default())?;
+        let no_color = host.environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Ok(Self {
+            keys: config.settings.screen_keys.keymap(),
+            theme: config.settings.screen_theme.theme(no_color),
+        })
+    }
+}
+
+fn options(own: bool, look: Look) -> Options {
+    let Look { keys, theme } = look;
     let zone = jiff::tz::TimeZone::system();
     let utc_offset = zone.to_offset(jiff::Timestamp::now()).seconds();
-    Options { keys: Keymap::default(), theme, own, utc_offset }
+    Options { keys, theme, own, utc_offset }
 }
 
 /// Starts a run in a process of its own and shows it.
 pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -> Result<Exit, CliError> {
+    let look = Look::of(host)?;
     let runtime = repository::runtime()?;
     let fail = |error: &std::io::Error| CliError::environment("the run's process could not be started").cause(error);
     let begun = runtime.block_on(async {
@@ -82,7 +103,7 @@ pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -
     };
     let mut leashed = *leashed;
     let folder = leashed.folder.clone();
-    let shown = show(&runtime, &folder, place, host, Some(&mut leashed));
+    let shown = show(&runtime, &folder, (place, look), host, Some(&mut leashed));
     let left = match shown {
         Ok(left) => left,
         Err(error) => {
@@ -92,10 +113,10 @@ pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -
             Leave::Done
         }
     };
-    finish(&runtime, leashed, left)
+    finish(&runtime, leashed, left, host)
 }
 
-fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) -> Result<Exit, CliError> {
+fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave, host: &Host) -> Result<Exit, CliError> {
     let folder = leashed.folder.clone();
     let lost = |error: &std::io::Error| CliError::environment("the run's process cannot be waited for").cause(error);
     match left {
@@ -122,6 +143,10 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) 
             )
             .hint(format!("`ralphloop resume {}` puts it back and goes on", folder.id)))
         }
+        Leave::Retry(story) => {
+            runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
+            try_again(folder, story, host)
+        }
         Leave::Done => {
             let exit = runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
@@ -131,12 +156,21 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) 
     }
 }
 
+/// Goes on with a run that is over to try a story of it again, on the screen as before.
+fn try_again(folder: RunFolder, story: StoryId, host: &Host) -> Result<Exit, CliError> {
+    let view = ViewArguments { tui: true, headless: false, json: false };
+    verbs::run::retry(folder, story, Layer::default(), view, host)
+}
+
 /// Shows a run that somebody else started, or that is over.
 pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
     let place = runtime.block_on(repository::open(host))?;
-    let left = show(&runtime, folder, place, host, None);
-    left.map_err(|error| CliError::environment("the terminal cannot be used").cause(&error))?;
+    let left = show(&runtime, folder, (place, Look::of(host)?), host, None)
+        .map_err(|error| CliError::environment("the terminal cannot be used").cause(&error))?;
+    if let Leave::Retry(story) = left {
+        return try_again(folder.clone(), story, host);
+    }
     let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
     let pid = folder.live_process().map(|process| process.pid);
     output::talk(&status::Status::of(&run, pid).text());
@@ -147,7 +181,7 @@ pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> 
 fn show(
     runtime: &tokio::runtime::Runtime,
     folder: &RunFolder,
-    place: Place,
+    (place, look): (Place, Look),
     host: &Host,
     mut leashed: Option<&mut Leashed>,
 ) -> std::io::Result<Leave> {
@@ -177,7 +211,7 @@ fn show(
     });
     drop(to_screen);
     let leashed = leashed.map(|leashed| &*leashed);
-    let mut model = Model::of_run(options(leashed.is_some(), host), app::size(), app::now());
+    let mut model = Model::of_run(options(leashed.is_some(), look), app::size(), app::now());
     let left = app::show(&mut model, &from_host, app::Use { mouse: true }, |request| match (&request, leashed) {
         (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
             drop(to_talk.send(request));

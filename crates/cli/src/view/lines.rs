@@ -2,8 +2,7 @@
 
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
-use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
-use ralphloop_core::ids::StoryId;
+use ralphloop_core::evidence::{CheckResult, Merge};
 use ralphloop_core::run::{Activity, Run, StoryState};
 use ralphloop_core::units::Usd;
 
@@ -51,7 +50,7 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         }
         Fact::Restarted { landed, retry, .. } => {
             let mut lines = vec![format!("Run {} goes on; {} stories have landed in it", run.id(), landed.len())];
-            lines.extend(retry.iter().map(|story| retried(story, run)));
+            lines.extend(retry.iter().map(|story| one_line(&run.came_of_retry(story))));
             lines
         }
         Fact::PlanChecked { spec } => match spec {
@@ -76,7 +75,7 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
                 "Agent of {} ended after {}: {}{cost}",
                 one_line(&attempt.to_string()),
                 span(report.took),
-                end_text(&report.end, &report.claim)
+                one_line(&report.end.in_words(&report.claim))
             )]
         }
         Fact::TreeInspected { report, .. } => {
@@ -106,8 +105,8 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         Fact::Reverted { attempt, kept, notes } => reverted_lines(attempt, kept.as_deref(), notes, run),
         Fact::StopRequested { cause, level } => vec![stopping(*cause, *level).to_owned()],
         Fact::PauseRequested => vec!["Pausing after this attempt".to_owned()],
-        Fact::SkipRequested { story } => vec![skipped(story, run)],
-        Fact::RetryRequested { story } => vec![retried(story, run)],
+        Fact::SkipRequested { story } => vec![one_line(&run.came_of_skip(story))],
+        Fact::RetryRequested { story } => vec![one_line(&run.came_of_retry(story))],
         Fact::GuidanceAdded { text } => vec![format!("Guidance for the next prompt: {}", one_line(text))],
         Fact::LearningAdded { text } => vec![format!("Learning: {}", one_line(text))],
         Fact::RunEnded { outcome } => vec![format!("Run ended: {}", one_line(&outcome_text(outcome)))],
@@ -135,38 +134,6 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
 /// The lines as they are printed: `[2026-01-17T14:00:00Z] ralphloop: …`.
 pub(crate) fn printed(event: &Event, run: &Run) -> String {
     of(event, run).iter().map(|line| format!("[{}] ralphloop: {line}\n", rfc3339(event.at))).collect()
-}
-
-/// What came of a wish to skip a story.
-fn skipped(story: &StoryId, run: &Run) -> String {
-    let id = one_line(story.as_str());
-    match run.record(story) {
-        Some(record) if record.state == StoryState::Running && record.is_put_aside() => {
-            format!("Skipping story {id}: its attempt is ended, kept and put back")
-        }
-        Some(record) if record.state == StoryState::Skipped => format!("Story {id} is skipped"),
-        Some(record) if record.state.passed() => format!("Story {id} is not skipped: it has passed"),
-        _ => format!("Story {id} is not skipped: it is not in this run"),
-    }
-}
-
-/// What came of a wish to try a story again.
-fn retried(story: &StoryId, run: &Run) -> String {
-    let id = one_line(story.as_str());
-    match (run.record(story), run.activity()) {
-        (Some(record), _) if record.state == StoryState::Pending => {
-            format!("Story {id} is to be tried again, with all its attempts")
-        }
-        (Some(record), _) if record.state.passed() => format!("Story {id} is not tried again: it has passed"),
-        (Some(record), _) if record.state == StoryState::Running => format!("Story {id} is being worked on"),
-        (Some(_), Activity::Ending(_) | Activity::Ended(_)) => {
-            format!("Story {id} is not tried again, since the run is ending: `ralphloop retry {id}` does it afterwards")
-        }
-        (Some(record), _) => {
-            format!("Story {id} cannot be tried yet: {}", one_line(record.reason.as_deref().unwrap_or_default()))
-        }
-        (None, _) => format!("Story {id} is not tried again: it is not in this run"),
-    }
 }
 
 fn stopping(cause: StopCause, level: StopLevel) -> &'static str {
@@ -255,38 +222,4 @@ fn reverted_lines(
         lines.push(format!("Until {}: {}", rfc3339(wait.until), one_line(&wait.reason)));
     }
     lines
-}
-
-/// How an agent ended, in a few words.
-fn end_text(end: &AgentEnd, claim: &Claim) -> String {
-    match end {
-        AgentEnd::Finished => match claim {
-            Claim::Complete => "it claims that the story is complete".to_owned(),
-            Claim::Failed { reason } => format!("it says that it failed: {}", one_line(reason)),
-            Claim::Blocked { reason } => format!("it says that it is blocked: {}", one_line(reason)),
-            Claim::None { near_miss: Some(seen) } => {
-                format!("no signal, but something like one in another form: {}", one_line(seen))
-            }
-            Claim::None { near_miss: None } => "no signal".to_owned(),
-        },
-        AgentEnd::NoFinalMessage => "no final message".to_owned(),
-        AgentEnd::NoOutput => "no output".to_owned(),
-        AgentEnd::Error { message } => format!("error: {}", one_line(message)),
-        AgentEnd::Crashed { status, message } => format!("crashed ({status}): {}", one_line(message)),
-        AgentEnd::NeverSpoke { after } => format!("no output within {} of its start", span(*after)),
-        AgentEnd::Silent { after, .. } => format!("no output for {} (idle timeout)", span(*after)),
-        AgentEnd::TimedOut { after } => format!("its time of {} was up (agent timeout)", span(*after)),
-        AgentEnd::Looped { call, times } => format!("the same call {times} times in a row: {}", one_line(call)),
-        AgentEnd::PermissionDenied { tools } => format!("permission denied: {}", one_line(&tools.join(", "))),
-        AgentEnd::PromptTooLong { message } => format!("prompt too long: {}", one_line(message)),
-        AgentEnd::Limit { message, .. } => format!("limit of the account: {}", one_line(message)),
-        AgentEnd::Overloaded { message } => format!("provider overloaded: {}", one_line(message)),
-        AgentEnd::Network { message } => format!("network: {}", one_line(message)),
-        AgentEnd::SignIn { message, .. } => format!("not signed in: {}", one_line(message)),
-        AgentEnd::NoCredit { message } => format!("no credit: {}", one_line(message)),
-        AgentEnd::ModelUnknown { message } => format!("model unknown: {}", one_line(message)),
-        AgentEnd::CannotStart { message } => format!("could not start: {}", one_line(message)),
-        AgentEnd::Stopped => "stopped by us".to_owned(),
-        AgentEnd::Internal { message } => format!("could not be watched: {}", one_line(message)),
-    }
 }

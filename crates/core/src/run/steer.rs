@@ -86,6 +86,34 @@ impl Run {
         }
     }
 
+    /// What came of a wish to skip a story, in words.
+    pub fn came_of_skip(&self, story: &StoryId) -> String {
+        match self.record(story) {
+            Some(record) if record.state == StoryState::Running && record.put_aside => {
+                format!("Skipping story {story}: its attempt is ended, kept and put back")
+            }
+            Some(record) if record.state == StoryState::Skipped => format!("Story {story} is skipped"),
+            Some(record) if record.state.passed() => format!("Story {story} is not skipped: it has passed"),
+            _ => format!("Story {story} is not skipped: it is not in this run"),
+        }
+    }
+
+    /// What came of a wish to try a story again, in words.
+    pub fn came_of_retry(&self, story: &StoryId) -> String {
+        let Some(record) = self.record(story) else {
+            return format!("Story {story} is not tried again: it is not in this run");
+        };
+        match (&record.state, &self.activity) {
+            (state, _) if state.passed() => format!("Story {story} is not tried again: it has passed"),
+            (StoryState::Pending, _) => format!("Story {story} is to be tried again, with all its attempts"),
+            (StoryState::Running, _) => format!("Story {story} is being worked on"),
+            (_, Activity::Ending(_) | Activity::Ended(_)) => format!(
+                "Story {story} is not tried again, since the run is ending: `ralphloop retry {story}` does it afterwards"
+            ),
+            _ => format!("Story {story} cannot be tried yet: {}", record.reason.as_deref().unwrap_or_default()),
+        }
+    }
+
     /// What has not called its agent yet does not, and what waits to land goes on waiting.
     pub(super) fn begins_nothing(&self) -> bool {
         self.halted || self.stopping_now()

@@ -173,7 +173,7 @@ fn call_lines(call: &Called, model: &Model, page: &mut Page) {
         }
         Some(report) => {
             let cost = report.usage.cost.map_or_else(String::new, |cost| format!(", {cost}"));
-            let end = words::agent_end(&report.end, &report.claim);
+            let end = text::one_line(&report.end.in_words(&report.claim));
             page.say(Tone::Plain, format!("{which}: {end} ({}{cost})", words::span(report.took)));
         }
     }

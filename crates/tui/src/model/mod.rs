@@ -3,6 +3,7 @@
 mod input;
 mod lines;
 mod run;
+mod steer;
 mod stopping;
 mod talk;
 

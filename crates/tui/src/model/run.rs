@@ -6,6 +6,7 @@ use ralphloop_core::ids::{AttemptId, StoryId};
 use super::Model;
 use super::input::{Input, InputFor};
 use super::lines::{self, Shown};
+use super::steer::Doubt;
 use super::stopping::Stopping;
 use super::talk::Talk;
 use crate::draw::layout::Areas;
@@ -79,6 +80,8 @@ pub(crate) struct RunScreen {
     pub(crate) lines: Vec<Shown>,
     pub(crate) diff: Option<Diff>,
     pub(crate) stopping: Stopping,
+    /// A story that is worked on was to be skipped once.
+    pub(super) doubt: Doubt,
     /// Guidance that no prompt has carried yet is in the run itself.
     pub(crate) end_menu: Option<usize>,
 }
@@ -156,6 +159,7 @@ impl Model {
             Fact::Restarted { .. } => run.end_menu = None,
             _ => {}
         }
+        self.tell_of_wish(event);
     }
 
     pub(super) fn alive(&mut self, alive: bool, requests: &mut Vec<Request>) {
@@ -203,6 +207,8 @@ impl Model {
                 self.stop(ralphloop_core::event::StopCause::Request, false, requests);
             }
             Action::Pause => requests.push(Request::Pause),
+            Action::Skip => self.skip(over, requests),
+            Action::Retry => self.retry(over, requests),
             Action::Guide => self.input = Some(Input::new(InputFor::Guidance)),
             Action::Previous => self.run.move_by(-1),
             Action::Next => self.run.move_by(1),
@@ -251,6 +257,7 @@ impl Model {
                 self.turn_to(Tab::Result);
             }
             Action::Back | Action::NextTab => self.run.end_menu = None,
+            Action::Retry => self.retry(true, requests),
             _ => {}
         }
     }
