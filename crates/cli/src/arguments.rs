@@ -46,6 +46,10 @@ pub(crate) enum Verb {
     Log(LogArguments),
     /// Show what an attempt changed, a failed one too
     Diff(DiffArguments),
+    /// Make one commit of a run's commits, on its branch; the old ones are kept under a ref
+    Squash(SquashArguments),
+    /// Open a pull request for what a run has landed: push its branch, and call gh; asks first
+    Pr(PullRequestArguments),
     /// Go on with a run that ended early
     Resume(Box<ResumeArguments>),
     /// Ask a running loop to stop after the attempt, or at once
@@ -262,6 +266,32 @@ pub(crate) struct DiffArguments {
     pub(crate) attempt: String,
     /// The run; the latest if absent
     pub(crate) run: Option<String>,
+}
+
+/// `squash`
+#[derive(Debug, Args)]
+pub(crate) struct SquashArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// The first line of its message; the title of the work if absent
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `pr`
+#[derive(Debug, Args)]
+pub(crate) struct PullRequestArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// Do not ask before anything is pushed
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Show what would be called, and call nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// `resume`

@@ -192,7 +192,8 @@ settings! {
         /// not added to `agent_command`.
         agent_arguments: Vec<String> = Vec::new(), File "ARGUMENT";
         /// Any program as the agent: a command line, split into words as a shell would, that gets the prompt on its
-        /// standard input. It takes the place of `agent`.
+        /// standard input. It takes the place of `agent`, unless that is given in a stronger place, as by a flag against a
+        /// file.
         agent_command: Option<String> = None, Flag "CMD";
         /// How the output of `agent_command` reads.
         agent_format: AgentFormat = AgentFormat::Text, Flag "claude|codex|opencode|gemini|copilot|pi|text";

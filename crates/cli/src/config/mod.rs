@@ -87,14 +87,30 @@ pub(crate) fn from_texts(texts: &[(String, Vec<String>)]) -> (Layer, Vec<String>
     (layer, lost)
 }
 
+/// Settings that were written in a form instead of on the command line: read and refused as flags are.
+pub(crate) fn as_flags(texts: &[(&'static str, String)]) -> Result<Layer, CliError> {
+    let mut layer = Layer::default();
+    for (name, text) in texts {
+        let flag = format!("--{}", name.replace('_', "-"));
+        layer
+            .set(name, Raw::Flags(std::slice::from_ref(text)), Origin::Flag(flag.clone()))
+            .map_err(|problem| CliError::usage(format!("invalid value '{text}' for '{flag}': {problem}")))?;
+    }
+    Ok(layer)
+}
+
 /// What the call gave, laid over what `earlier` gave.
 pub(crate) fn over(earlier: Layer, call: Layer) -> Layer {
     keys::over(earlier, call)
 }
 
-/// Merges, and settles `gate` against `no_gates`: the stronger place decides, and one place may not say both.
+/// Merges, and settles `gate` against `no_gates`: the stronger place decides, and one place may not say both. Likewise an
+/// agent that a stronger place names comes before a command; in one place, the command takes the place of the name.
 fn combine(layers: Vec<Layer>) -> Result<Config, CliError> {
     let mut config = keys::merge(layers);
+    if config.settings.agent.is_some() && config.origin("agent").rank() > config.origin("agent_command").rank() {
+        config.settings.agent_command = None;
+    }
     if config.settings.no_gates && !config.settings.gate.is_empty() {
         let (list, none) = (config.origin("gate").clone(), config.origin("no_gates").clone());
         match list.rank().cmp(&none.rank()) {

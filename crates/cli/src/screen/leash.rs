@@ -136,8 +136,13 @@ pub(super) struct Leashed {
 pub(super) enum Begun {
     /// The run is going on.
     Running(Box<Leashed>),
-    /// It ended before it began; what it said was passed on.
-    Ended(Exit),
+    /// It ended before it began.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// What it said.
+        said: String,
+    },
 }
 
 impl Leashed {
@@ -166,9 +171,8 @@ impl Leashed {
         }
         let mut said = Vec::new();
         stderr.read_to_end(&mut said).await?;
-        output::talk(&String::from_utf8_lossy(&said));
-        output::talk(&line);
-        Ok(Begun::Ended(exit_of(child.wait().await?)))
+        let said = format!("{}{line}", String::from_utf8_lossy(&said));
+        Ok(Begun::Ended { exit: exit_of(child.wait().await?), said })
     }
 
     /// Sends the process a signal.

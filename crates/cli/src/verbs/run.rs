@@ -9,11 +9,12 @@ use ralphloop_engine::finish;
 use ralphloop_engine::notice;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::{self, Ready, Request, Started};
+use ralphloop_engine::work::{self, WorkError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::launch::{Launch, Prepared};
-use super::take_up::{self, Wish};
+use super::take_up::{self, Asker, Wish};
 use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::config::Layer;
@@ -21,7 +22,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
-use crate::screen;
+use crate::screen::{self, pick::Called};
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
@@ -29,21 +30,24 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     if works.len() > 1 && !stories.is_empty() {
         return Err(CliError::usage("--story names stories of one work, and several works are given"));
     }
+    let wish = match (resume, fresh) {
+        (_, true) => Wish::Fresh,
+        (true, false) => Wish::Resume,
+        (false, false) => Wish::Open,
+    };
+    if works.is_empty() && !dry_run && screen::wanted(view)? && several(host) {
+        return screen::pick::pick(Called { flags: settings, stories, wish }, host);
+    }
     let works = if works.is_empty() { vec![None] } else { works.into_iter().map(Some).collect() };
     let prepare = |work| Launch::new(work, stories.clone(), &settings, host).prepare(settings.clone(), host);
     // What is wrong with the last is said before the first begins.
     let prepared = works.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
     let mut worst = Exit::NOTHING;
     for prepared in prepared {
-        let wish = match (resume, fresh) {
-            (_, true) => Wish::Fresh,
-            (true, false) => Wish::Resume,
-            (false, false) => Wish::Open,
-        };
         let exit = if dry_run {
             dry_run::dry_run(&prepared)?
         } else {
-            go(prepared, wish, take_up::can_ask(view) && !resume, view, host)?
+            go(prepared, wish.clone(), take_up::can_ask(view) && !resume, view, host)?
         };
         worst = match exit {
             Exit::NOTHING => worst,
@@ -56,12 +60,18 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     Ok(worst)
 }
 
+/// Whether there is more than one piece of work that could be meant.
+fn several(host: &Host) -> bool {
+    matches!(work::resolve(None, &host.cwd), Err(WorkError::Several { .. }))
+}
+
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = repository::find_run(arguments.run.as_deref(), host)?;
     let asks = take_up::can_ask(arguments.view) && !arguments.yes;
     let mut wish = Wish::Run(folder.clone());
     if let Err(error) = folder.fold() {
-        if !take_up::instead_of_damaged(&folder, &error, asks)? {
+        let mut asker = take_up::on_terminal(asks);
+        if !take_up::instead_of_damaged(&folder, &error, asker.as_mut().map(|asker| asker as &mut dyn Asker))? {
             return Ok(take_up::left_alone());
         }
         wish = Wish::Fresh;
@@ -127,10 +137,16 @@ pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes
         let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
             .await
             .map_err(|error| CliError::environment(error.to_string()))?;
-        let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else {
+        for warning in &prepared.warnings {
+            output::warn(warning);
+        }
+        let mut asker = take_up::on_terminal(asks);
+        let asker = asker.as_mut().map(|asker| asker as &mut dyn Asker);
+        let Some(taking_up) = take_up::decide(wish, asker, &mut prepared, &place).await? else {
             return Ok(take_up::left_alone());
         };
-        let Prepared { launch, work, settings, finish } = prepared;
+        let finish = prepared.config.settings.finish;
+        let Prepared { launch, work, settings, .. } = prepared;
         let caution = settings.agent.caution();
         let closing = finish.then(|| place.clone());
         let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };

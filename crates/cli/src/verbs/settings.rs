@@ -14,7 +14,7 @@ use crate::config::{self, Config, Gates};
 use crate::error::CliError;
 
 /// The engine's settings; `only` are the stories that were named.
-pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
+pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
     let given = &config.settings;
     let grammar = SignalGrammar::with_own_words(given.completion_words.iter().map(String::as_str))
         .map_err(|error| at(config, "completion_words", &error))?;

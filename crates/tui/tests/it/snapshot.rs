@@ -4,13 +4,24 @@ use std::path::Path;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use unicode_width::UnicodeWidthStr as _;
 
 /// A frame of so many columns and rows as text, without blanks at the ends of lines.
 pub(crate) fn frame(size: (u16, u16), draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> String {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     terminal.draw(draw).unwrap();
-    let text = terminal.backend().to_string();
-    text.lines().map(|line| line.trim_matches('"').trim_end().to_owned() + "\n").collect()
+    let buffer = terminal.backend().buffer();
+    let row = |y: u16| {
+        let (mut text, mut x) = (String::new(), 0);
+        while x < size.0 {
+            let symbol = buffer[(x, y)].symbol();
+            text.push_str(symbol);
+            // The cells behind a wide character are its own.
+            x += u16::try_from(symbol.width().max(1)).unwrap();
+        }
+        text.trim_end().to_owned() + "\n"
+    };
+    (0..size.1).map(row).collect()
 }
 
 /// Compares what is shown with the file of that name.
