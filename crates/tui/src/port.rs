@@ -239,6 +239,8 @@ pub enum Request {
     Export(CallId),
     /// Put a text into the clipboard.
     Copy(String),
+    /// Put a text into the buffer of a program such as tmux that stands between the screen and the terminal.
+    Hold(String),
     /// Stop the run: ask the agent to end, put the attempt back, keep what has landed.
     Stop(StopCause),
     /// Kill the agent that was asked to end, without waiting for it.

@@ -18,6 +18,7 @@ mod loop_screen;
 mod loop_rules;
 mod notifications;
 mod openspec_change;
+mod pictures;
 mod printing;
 mod readme;
 mod real_claude;

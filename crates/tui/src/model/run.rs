@@ -306,6 +306,7 @@ impl Model {
         match text {
             Some(text) => {
                 self.say(format!("copied {} characters", text.chars().count()));
+                requests.push(Request::Hold(text.clone()));
                 requests.push(Request::Copy(text));
             }
             None => self.say("there is nothing to copy"),
