@@ -14,6 +14,7 @@
 mod cpu;
 mod reading;
 mod roles;
+mod screen;
 mod start;
 mod status;
 mod story;
@@ -29,7 +30,7 @@ use table::Table;
 /// A measurement: its name, and what fills the table.
 type Measurement = (&'static str, fn(&mut Table));
 
-const ALL: [Measurement; 7] = [
+const ALL: [Measurement; 8] = [
     ("story", story::measure),
     ("cpu", cpu::measure),
     ("tree", tree::measure),
@@ -37,6 +38,7 @@ const ALL: [Measurement; 7] = [
     ("status", status::measure),
     ("stream", stream::measure),
     ("reading", reading::measure),
+    ("screen", screen::measure),
 ];
 
 fn main() -> ExitCode {

@@ -79,7 +79,7 @@ impl Value for ScreenKeys {
         self.texts().join("\n")
     }
     fn json(&self) -> Json {
-        self.0.iter().map(|(action, keys)| (action.clone(), keys.iter().cloned().collect())).collect()
+        Json::Object(self.0.iter().map(|(action, keys)| (action.clone(), Json::from(keys.clone()))).collect())
     }
     fn texts(&self) -> Vec<String> {
         self.0.iter().map(|(action, keys)| format!("{action} = {}", keys.join(" "))).collect()

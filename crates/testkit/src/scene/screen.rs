@@ -3,6 +3,7 @@
 mod picture;
 
 use std::io::{Read as _, Write as _};
+use std::num::NonZeroU16;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -36,7 +37,8 @@ impl Scene {
         command.args(["-qec", &program, "/dev/null"]).env("TERM", "xterm-256color").env("SHELL", "/bin/sh");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
         let mut output = child.stdout.take().expect("it is piped");
-        let seen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
+        let cells = |cells| NonZeroU16::new(cells).unwrap_or(NonZeroU16::MIN);
+        let seen = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)));
         let parser = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 8192];
