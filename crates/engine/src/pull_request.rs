@@ -102,7 +102,7 @@ pub async fn plan(place: &Place, run: &Run) -> Result<PullRequest, PullRequestEr
     let push = words(&["git", "push", &remote, &format!("refs/heads/{branch}:refs/heads/{head}")]);
     let redactor = Redactor::new(std::env::vars_os());
     let plan = run.plan();
-    let title = plan.title.clone().unwrap_or_else(|| plan.work.to_string());
+    let title = plan.title.clone().unwrap_or_else(|| plan.work.id.clone());
     let title = one_line(&redactor.redact_text(&title), TITLE);
     let mut create = words(&["gh", "pr", "create", "--head", &head, "--title", &title, "--body-file", "-"]);
     if let Some(base) = &base {

@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 #[derive(Debug, thiserror::Error)]
 pub enum SquashError {
     /// There are not two of them.
-    #[error("run {run} has {} on {branch}: there is nothing to make one", if *.commits == 0 { "no commit" } else { "one commit" })]
+    #[error("run {run} has {} on {branch}: there is nothing to squash", if *.commits == 0 { "no commit" } else { "one commit" })]
     TooFew {
         /// The run.
         run: String,
@@ -138,7 +138,7 @@ pub async fn squash(place: &Place, squash: &Squash) -> Result<Squashed, SquashEr
 fn message(run: &Run, commits: &[OwnCommit], subject: Option<&str>) -> String {
     let redactor = Redactor::new(std::env::vars_os());
     let plan = run.plan();
-    let title = plan.title.clone().unwrap_or_else(|| plan.work.to_string());
+    let title = plan.title.clone().unwrap_or_else(|| plan.work.id.clone());
     let subject = subject.map_or_else(|| format!("feat: {title}"), str::to_owned);
     let mut text = format!("{}\n\n", one_line(&redactor.redact_text(&subject), SUBJECT));
     for commit in commits {

@@ -14,6 +14,7 @@ pub mod pick;
 pub mod port;
 mod sheet;
 mod signals;
+mod tabs;
 mod terminal;
 pub mod text;
 pub mod theme;

@@ -90,9 +90,11 @@ impl Sheet {
 
     /// To the part of the file after or before the one that is seen.
     pub(crate) fn file(&mut self, forward: bool) {
-        let next = match forward {
-            true => self.marks.iter().map(|mark| mark.line).find(|line| *line > self.top),
-            false => self.marks.iter().map(|mark| mark.line).rfind(|line| *line < self.top).or(Some(0)),
+        let mut lines = self.marks.iter().map(|mark| mark.line);
+        let next = if forward {
+            lines.find(|line| *line > self.top)
+        } else {
+            lines.rfind(|line| *line < self.top).or(Some(0))
         };
         if let Some(line) = next {
             self.top = line.min(self.count().saturating_sub(1));

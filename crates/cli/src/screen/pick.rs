@@ -4,6 +4,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use ralphloop_core::ids::StoryId;
+use ralphloop_core::outcome::Outcome;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::app::{self, Session};
@@ -37,14 +38,14 @@ pub(crate) struct Called {
 /// A run that has begun.
 type Started = (Box<Leashed>, Place);
 
-/// What comes after the screens before a run.
-enum After {
-    /// Nothing.
-    Left,
-    /// The run that was begun.
-    Begun(Started),
-    /// A run that is over, to try a story of it again.
+/// How the screens came to their end.
+enum Until {
+    /// A run has begun.
+    Begun(Box<Leashed>, Place),
+    /// A run that is over is to be gone on with, to try a story of it again.
     Again(RunFolder, StoryId),
+    /// They were left.
+    Left(Exit),
 }
 
 /// What is started here and looked at from here.
@@ -99,19 +100,19 @@ pub(crate) fn pick(called: Called, host: &Host) -> Result<Exit, CliError> {
     // Whoever waits for an answer has nobody any more.
     drop((ends.requests, ends.answers, ends.found));
     match began? {
-        After::Again(folder, story) => {
+        Until::Again(folder, story) => {
             drop(session);
             runtime.block_on(super::ended(serving));
             super::try_again(folder, story, host)
         }
-        After::Begun((leashed, place)) => {
+        Until::Begun(leashed, place) => {
             runtime.block_on(super::ended(serving));
             show_own(&runtime, Ok(session), *leashed, (place, &look), host)
         }
-        After::Left => {
+        Until::Left(exit) => {
             drop(session);
             runtime.block_on(super::ended(serving));
-            Ok(Exit::DONE)
+            Ok(exit)
         }
     }
 }
@@ -122,21 +123,26 @@ fn until_left(
     screen: &mut Picker,
     ends: &Ends,
     (host, look): (&Host, &Look),
-) -> Result<After, CliError> {
+) -> Result<Until, CliError> {
     loop {
         let left = session.show(screen, &ends.found, |request| match request {
             Request::Answer(letter) => drop(ends.answers.send(letter)),
             other => drop(ends.requests.send(other)),
         });
         match left.map_err(|error| unusable(&error))? {
-            Left::Away => return Ok(After::Left),
-            Left::Begun => return Ok(ends.started.try_recv().map_or(After::Left, After::Begun)),
+            Left::Away => return Ok(Until::Left(Exit::DONE)),
+            Left::Signal(cause) => return Ok(Until::Left(Exit::of(&Outcome::Stopped { cause }))),
+            Left::Begun => {
+                if let Ok((leashed, place)) = ends.started.try_recv() {
+                    return Ok(Until::Begun(leashed, place));
+                }
+            }
             Left::Look(run) => {
                 let folder = repository::find_run(Some(run.as_str()), host)?;
                 let place = runtime.block_on(repository::open(host))?;
                 let shown = show(runtime, session, &folder, (place, look), host, None);
                 if let (Leave::Retry(story), _) = shown.map_err(|error| unusable(&error))? {
-                    return Ok(After::Again(folder, story));
+                    return Ok(Until::Again(folder, story));
                 }
                 drop(ends.requests.send(Request::Find));
             }
@@ -162,7 +168,7 @@ impl Clerk {
                 Request::Find => vec![Msg::Found(Box::new(found(&self.host)))],
                 Request::Preview { work, choices } => {
                     let screen = self.screen.clone();
-                    self.desk.preview(&work, choices, &mut |msg| drop(screen.send(msg)));
+                    self.desk.preview(&work, choices.as_ref(), &mut |msg| drop(screen.send(msg)));
                     Vec::new()
                 }
                 Request::Prompt(story) => {

@@ -32,7 +32,7 @@ impl Desk {
     }
 
     /// Works out what a run of `work` would be, and tells it; first without what takes long.
-    pub(super) fn preview(&mut self, work: &WorkId, choices: Option<Choices>, tell: &mut dyn FnMut(Msg)) {
+    pub(super) fn preview(&mut self, work: &WorkId, choices: Option<&Choices>, tell: &mut dyn FnMut(Msg)) {
         match self.look(work, choices) {
             Ok((flags, preview, opened)) => {
                 self.at = Some((work.clone(), flags));
@@ -50,7 +50,7 @@ impl Desk {
         }
     }
 
-    fn look(&self, work: &WorkId, choices: Option<Choices>) -> Result<(Layer, Preview, Option<Opened>), CliError> {
+    fn look(&self, work: &WorkId, choices: Option<&Choices>) -> Result<(Layer, Preview, Option<Opened>), CliError> {
         let usual = self.prepare_with(work, &self.called.flags)?;
         let agents = agents(&usual);
         let flags = self.with(&usual, choices)?;
@@ -60,7 +60,7 @@ impl Desk {
     }
 
     /// The flags of the call with what was chosen. Only what differs from what would hold anyway is a flag.
-    fn with(&self, prepared: &Prepared, choices: Option<Choices>) -> Result<Layer, CliError> {
+    fn with(&self, prepared: &Prepared, choices: Option<&Choices>) -> Result<Layer, CliError> {
         let Some(choices) = choices else { return Ok(self.called.flags.clone()) };
         let (usual, command) = choices_of(prepared);
         let mut texts = Vec::new();

@@ -13,6 +13,9 @@ use super::spec::Progress;
 use crate::host::Host;
 use crate::view::status::Status;
 
+/// Runs that are looked at; what is older than so many others tells of no present work.
+const NEWEST: usize = 200;
+
 /// One piece of work, as far as it can be read.
 pub(crate) struct Row {
     /// Where it is.
@@ -40,7 +43,7 @@ pub(crate) fn works(host: &Host, runs: &[Kept]) -> Vec<Row> {
 /// The runs of the repository, newest first; none outside of one.
 pub(crate) fn runs(state: &StateFolder) -> Vec<Kept> {
     let folders = state.runs().unwrap_or_default();
-    folders.into_iter().map(|folder| Kept { row: row_of(&folder), folder }).collect()
+    folders.into_iter().take(NEWEST).map(|folder| Kept { row: row_of(&folder), folder }).collect()
 }
 
 /// The same, from where the program was called.

@@ -187,6 +187,24 @@ fn list_names_every_piece_of_work_with_what_is_done() {
 }
 
 #[test]
+fn list_tells_problems_and_a_run_that_is_unfinished() {
+    let scene = prd_scene(&two_stories(), &AgentScript::new());
+    let begun = scene.outside("begun");
+    scene.scripted_agent(&AgentScript::always([call().touch(&begun).hang()]));
+    let running = start(&scene, &[]);
+    scene.wait_for_file(&begun);
+    let row = || scene.run(&["list", "--json"]).exits(0).json()[0].clone();
+    assert_eq!(row()["run"]["state"], "running");
+    scene.run(&["list"]).says("a run is running");
+    scene.run(&["stop", "--now"]).exits(0);
+    running.wait().exits(4);
+    assert_eq!((&row()["run"]["state"], &row()["run"]["total"]), (&"stopped".into(), &2.into()));
+    scene.write("prd.json", r#"{"userStories": [{"id": "A", "title": "A", "priority": "soon", "passes": false}]}"#);
+    assert_eq!((&row()["errors"], &row()["warnings"]), (&0.into(), &1.into()));
+    scene.run(&["list"]).says("1 warning");
+}
+
+#[test]
 fn list_goes_on_past_work_that_cannot_be_read() {
     let scene = scene();
     scene.write("prd.json", "{ broken");

@@ -1,7 +1,7 @@
 //! What has landed, by the trailers of the commits on the branch: the record that outlives every journal.
 use ralphloop_core::ids::{CommitId, RunId, StoryId};
 
-use super::{GitError, Repository};
+use super::{Answer, Command, GitError, Repository};
 
 /// Names of the trailers that say which attempt a commit is.
 pub(crate) const RUN: &str = "Ralphloop-Run";
@@ -49,12 +49,8 @@ impl Repository {
 
     /// The same, on a branch by its full name.
     pub async fn landed_on(&self, branch: &str, base: Option<&CommitId>) -> Result<Vec<LandedStory>, GitError> {
-        let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
-        let names = [RUN, STORY, ATTEMPT, WORK, SQUASHED];
-        let format = format!("--format=%x02%H{}", names.map(value).concat());
         let range = base.map_or_else(|| branch.to_owned(), |base| format!("{base}..{branch}"));
-        let args = ["log", "--reverse", "--first-parent", "--no-show-signature", &format, "--end-of-options", &range];
-        let answer = self.read().args(args).answer().await?;
+        let answer = self.listing(&range).answer().await?;
         if !answer.success() {
             // A branch without commits has none of ours either.
             return if answer.message().contains("unknown revision") && base.is_none() {
@@ -63,8 +59,27 @@ impl Repository {
                 Err(answer.into_error())
             };
         }
-        let text = String::from_utf8_lossy(&answer.stdout);
-        Ok(text.split('\u{2}').flat_map(parse).collect())
+        Ok(commits_of(&answer).into_iter().flat_map(OwnCommit::landed).collect())
+    }
+
+    /// The commits of `tip` that are not in `base`, oldest first, along first parents.
+    pub(crate) async fn commits_since(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<OwnCommit>, GitError> {
+        Ok(commits_of(&self.listing(&format!("{base}..{tip}")).run().await?))
+    }
+
+    fn listing(&self, range: &str) -> Command<'_> {
+        let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
+        let names = [RUN, STORY, ATTEMPT, WORK, SQUASHED, FINISH];
+        let format = format!("--format=%x02%H%x00%P{}%x00%s", names.map(value).concat());
+        self.read().args([
+            "log",
+            "--reverse",
+            "--first-parent",
+            "--no-show-signature",
+            &format,
+            "--end-of-options",
+            range,
+        ])
     }
 }
 
@@ -94,25 +109,31 @@ impl Repository {
     }
 }
 
-/// The stories of one commit: itself, or those whose place it took.
-fn parse(commit: &str) -> Vec<LandedStory> {
+/// The commits that [`Repository::listing`] asked for.
+fn commits_of(answer: &Answer) -> Vec<OwnCommit> {
+    let text = String::from_utf8_lossy(&answer.stdout);
+    text.split('\u{2}').skip(1).map(parse).collect()
+}
+
+fn parse(commit: &str) -> OwnCommit {
     let mut fields = commit.trim_end_matches('\n').split('\0');
-    let commit = fields.next().unwrap_or_default();
-    let (runs, stories, attempts, works, squashed) =
-        (fields.next(), fields.next(), fields.next(), fields.next(), fields.next());
-    let Some(run) = last(runs) else { return Vec::new() };
-    let work = last(works).unwrap_or_default();
-    let landed = |story: &str, attempt: &str| LandedStory {
-        commit: CommitId(commit.to_owned()),
-        run: RunId(run.to_owned()),
-        story: StoryId(story.to_owned()),
-        attempt: attempt.to_owned(),
-        work: work.to_owned(),
+    let mut next = || fields.next();
+    let (commit, parents) = (next().unwrap_or_default(), next().unwrap_or_default());
+    let (run, story, attempt, work) = (last(next()), last(next()), last(next()), last(next()));
+    let (squashed, closes, subject) = (tried(next()), last(next()).is_some(), next());
+    let stories = match story {
+        Some(story) => vec![(story, attempt.unwrap_or_default())],
+        None => squashed,
     };
-    if let Some(story) = last(stories) {
-        return vec![landed(story, last(attempts).unwrap_or_default())];
+    OwnCommit {
+        commit: CommitId(commit.to_owned()),
+        parent: parents.split(' ').next().filter(|id| !id.is_empty()).map(|id| CommitId(id.to_owned())),
+        subject: subject.unwrap_or_default().to_owned(),
+        run: run.map(|run| RunId(run.to_owned())),
+        stories: stories.into_iter().map(|(story, attempt)| (story.to_owned(), attempt.to_owned())).collect(),
+        closes,
+        work: work.unwrap_or_default().to_owned(),
     }
-    tried(squashed).into_iter().map(|(story, attempt)| landed(story, attempt)).collect()
 }
 
 /// A trailer that a hook doubled counts once: the last one is what git's own tools take.
@@ -142,6 +163,19 @@ pub(crate) struct OwnCommit {
 }
 
 impl OwnCommit {
+    /// The stories that landed with it: its own, or those whose commits it took the place of.
+    fn landed(self) -> Vec<LandedStory> {
+        let Some(run) = self.run else { return Vec::new() };
+        let landed = |(story, attempt): (String, String)| LandedStory {
+            commit: self.commit.clone(),
+            run: run.clone(),
+            story: StoryId(story),
+            attempt,
+            work: self.work.clone(),
+        };
+        self.stories.into_iter().map(landed).collect()
+    }
+
     /// A run made it, or the closing of its work.
     pub(crate) fn is_of(&self, run: &RunId, work: &str) -> bool {
         self.run.as_ref() == Some(run) || (self.closes && self.work == work)
@@ -156,37 +190,5 @@ impl OwnCommit {
     pub(crate) fn shown(&self) -> String {
         let shown = self.as_shown();
         format!("{} {}", shown.name, shown.subject)
-    }
-}
-
-impl Repository {
-    /// The commits of `tip` that are not in `base`, oldest first, along first parents.
-    pub(crate) async fn commits_since(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<OwnCommit>, GitError> {
-        let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
-        let names = [RUN, STORY, ATTEMPT, WORK, SQUASHED, FINISH];
-        let format = format!("--format=%x02%H%x00%P%x00%s{}", names.map(value).concat());
-        let range = format!("{base}..{tip}");
-        let args = ["log", "--reverse", "--first-parent", "--no-show-signature", &format, "--end-of-options", &range];
-        let answer = self.read().args(args).run().await?;
-        let text = String::from_utf8_lossy(&answer.stdout);
-        let commits = text.split('\u{2}').skip(1).map(|commit| {
-            let mut fields = commit.trim_end_matches('\n').split('\0');
-            let mut next = || fields.next();
-            let (commit, parents, subject) = (next().unwrap_or_default(), next().unwrap_or_default(), next());
-            let (run, story, attempt, work) = (last(next()), last(next()), last(next()), last(next()));
-            let (squashed, closes) = (tried(next()), last(next()).is_some());
-            let own = story.map(|story| (story, attempt.unwrap_or_default()));
-            let stories = own.into_iter().chain(squashed);
-            OwnCommit {
-                commit: CommitId(commit.to_owned()),
-                parent: parents.split(' ').next().filter(|id| !id.is_empty()).map(|id| CommitId(id.to_owned())),
-                subject: subject.unwrap_or_default().to_owned(),
-                run: run.map(|run| RunId(run.to_owned())),
-                stories: stories.map(|(story, attempt)| (story.to_owned(), attempt.to_owned())).collect(),
-                closes,
-                work: work.unwrap_or_default().to_owned(),
-            }
-        });
-        Ok(commits.collect())
     }
 }

@@ -15,6 +15,7 @@ use crate::facts::{self, Watched};
 use crate::keys::Action;
 use crate::model::{Model, Row, Tab, Tone};
 use crate::port::EntryKind;
+use crate::tabs;
 use crate::text;
 use crate::theme::Theme;
 use layout::Areas;
@@ -186,17 +187,9 @@ impl Model {
 
     fn tabs(&self, buffer: &mut Buffer, area: Rect) {
         let theme = self.options.theme;
-        let mut pieces = Vec::new();
-        for (tab, name) in Tab::ALL {
-            let style = if *tab == self.run.tab { Theme::head().patch(Theme::selected()) } else { theme.dim() };
-            pieces.push((format!(" {name} "), style));
-        }
-        if self.run.tab == Tab::Files {
-            pieces.extend(self.file_place());
-            return put_pieces(buffer, area, 0, &pieces);
-        }
+        let mut pieces = tabs::pieces(Tab::ALL, self.run.tab, theme);
         let (calls, at) = self.run.calls();
-        if let Some(call) = calls.get(at) {
+        if let Some(call) = calls.get(at).filter(|_| !self.run.tab.is_of_run()) {
             let repair = if call.call.0 == 0 { String::new() } else { format!(", repair {}", call.call.0) };
             let place =
                 if calls.len() > 1 { format!(" ({} of {}, [ and ])", at + 1, calls.len()) } else { String::new() };
@@ -206,20 +199,19 @@ impl Model {
     }
 
     /// Which of the changed files is seen.
-    fn file_place(&self) -> Vec<(String, Style)> {
-        let Some(sheet) = self.run.sheet().filter(|sheet| !sheet.marks.is_empty()) else { return Vec::new() };
+    fn file_place(&self) -> Option<String> {
+        let sheet = self.run.sheet().filter(|sheet| !sheet.marks.is_empty())?;
         let keys = &self.options.keys;
         let (older, newer) = (keys.name(Action::Older), keys.name(Action::Newer));
         let at = sheet.marks.iter().take_while(|mark| mark.line <= sheet.top).count();
         let of = sheet.marks.len();
-        let said = match at.checked_sub(1).and_then(|at| sheet.marks.get(at)) {
-            Some(mark) => format!("  {at} of {of} ({older} and {newer})  {}", text::one_line(&mark.path)),
+        Some(match at.checked_sub(1).and_then(|at| sheet.marks.get(at)) {
+            Some(mark) => format!("file {at} of {of}, {older} and {newer} for others: {}", text::one_line(&mark.path)),
             None => format!(
-                "  {} ({older} and {newer})",
-                words::count(u32::try_from(of).unwrap_or(u32::MAX), "file", "files")
+                "{of} changed, {newer} for the first",
+                of = words::count(u32::try_from(of).unwrap_or(u32::MAX), "file", "files")
             ),
-        };
-        vec![(said, Style::new())]
+        })
     }
 
     fn pane(&self, buffer: &mut Buffer, area: Rect, watched: &Watched) {
@@ -286,6 +278,8 @@ impl Model {
         } else if let Some(sentence) = watched.run.guidance().last().filter(|_| !watched.over()) {
             let said = format!("The next prompt will carry: {}", text::one_line(sentence));
             put(buffer, area, 0, &said, theme.warn());
+        } else if let Some(place) = self.file_place() {
+            put(buffer, area, 0, &place, theme.dim());
         } else if self.run.talk.reading && self.run.tab == Tab::Agent {
             put(buffer, area, 0, "reading the transcript …", theme.dim());
         }

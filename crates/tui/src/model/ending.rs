@@ -28,7 +28,7 @@ pub(crate) struct Ending {
 /// What can always be chosen.
 pub(crate) const ALWAYS: &[(&str, &str)] = &[
     ("Keep the commits and leave", "they stay as they are"),
-    ("Look at the result", "what passed, what failed and why, what each story cost, which files changed"),
+    ("Look at the result", "what passed, what failed and why, what each story cost"),
 ];
 
 /// What a gesture is called.

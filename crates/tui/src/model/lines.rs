@@ -58,7 +58,7 @@ impl Page {
     }
 
     pub(crate) fn gap(&mut self) {
-        if !self.lines.is_empty() {
+        if self.lines.last().is_some_and(|line| !line.text.is_empty()) {
             self.lines.push(Shown { tone: Tone::Plain, text: String::new() });
         }
     }
@@ -268,6 +268,14 @@ fn result(model: &Model, watched: &Watched, page: &mut Page) {
             _ => String::new(),
         };
         page.below(Tone::Dim, &format!("{word}{commit}, {attempts}, {}{cost}", words::span(record.agent_time)));
+        for task in &story.tasks {
+            // Landing ticks what a story still has open.
+            let mark = if record.state.passed() || task.state == WorkState::Done { 'x' } else { ' ' };
+            page.below(
+                Tone::Plain,
+                &format!("[{mark}] {}  {}", text::one_line(task.id.as_str()), text::one_line(&task.text)),
+            );
+        }
         if !record.state.passed() {
             if let Some(reason) = &record.reason {
                 page.below(Tone::Plain, reason);

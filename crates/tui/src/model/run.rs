@@ -16,6 +16,7 @@ use crate::facts::Watched;
 use crate::keys::Action;
 use crate::port::{Leave, Mouse, Request, SheetId};
 use crate::sheet::Sheet;
+use crate::tabs;
 
 /// Rows that a turn of the wheel moves.
 const WHEEL: i64 = 3;
@@ -53,11 +54,9 @@ impl Tab {
         (Self::Files, "Files"),
     ];
 
-    fn beside(self, by: isize) -> Self {
-        let at = Self::ALL.iter().position(|(tab, _)| *tab == self).unwrap_or(0);
-        let count = Self::ALL.len();
-        let at = (at + count).saturating_add_signed(by) % count;
-        Self::ALL.get(at).map_or(self, |(tab, _)| *tab)
+    /// Whether it shows the run, and not one of its stories.
+    pub(crate) fn is_of_run(self) -> bool {
+        matches!(self, Self::Result | Self::Files)
     }
 }
 
@@ -85,6 +84,8 @@ pub(crate) struct RunScreen {
     pub(crate) stopping: Stopping,
     /// A story that is worked on was to be skipped once.
     pub(super) doubt: Doubt,
+    /// Whether a process works on it was told once.
+    looked: bool,
     /// The run is over, and what becomes of its commits is asked.
     pub(crate) ending: Option<Ending>,
 }
@@ -177,7 +178,11 @@ impl Model {
     pub(super) fn alive(&mut self, alive: bool, requests: &mut Vec<Request>) {
         let Some(watched) = &mut self.run.watched else { return };
         watched.gone = !alive && watched.outcome().is_none();
-        if watched.gone {
+        // Who looks back at a run wants to know first what came of it.
+        if !std::mem::replace(&mut self.run.looked, true) && !alive && !self.options.own {
+            self.run.tab = Tab::Result;
+        }
+        if self.run.watched.as_ref().is_some_and(|watched| watched.gone) {
             self.run_over(requests);
         }
     }
@@ -222,9 +227,9 @@ impl Model {
             Action::Previous => self.run.move_by(-1),
             Action::Next => self.run.move_by(1),
             Action::Follow => self.follow(),
-            Action::NextTab => self.turn_to(self.run.tab.beside(1)),
-            Action::PreviousTab => self.turn_to(self.run.tab.beside(-1)),
-            Action::Older | Action::Newer if self.run.tab == Tab::Files => {
+            Action::NextTab => self.turn_to(tabs::beside(Tab::ALL, self.run.tab, 1)),
+            Action::PreviousTab => self.turn_to(tabs::beside(Tab::ALL, self.run.tab, -1)),
+            Action::Older | Action::Newer if self.run.tab.is_of_run() => {
                 if let Some(sheet) = self.run.sheet_mut() {
                     sheet.file(action == Action::Newer);
                 }
@@ -264,9 +269,15 @@ impl Model {
                     sheet.scroll(i64::MAX);
                 }
             }
-            Action::Quit | Action::Accept | Action::Help | Action::Back | Action::Redraw | Action::Suspend => {}
-            // Keys of the screens before a run.
-            Action::Start | Action::Change => {}
+            // Keys of the program and of the screens before a run.
+            Action::Quit
+            | Action::Accept
+            | Action::Help
+            | Action::Back
+            | Action::Redraw
+            | Action::Suspend
+            | Action::Start
+            | Action::Change => {}
         }
     }
 
@@ -332,7 +343,7 @@ impl Model {
             }
             Mouse::Wheel { by, .. } => self.scroll(i64::from(by) * WHEEL),
             Mouse::Click { x, y } if areas.tabs.contains((x, y).into()) => {
-                if let Some(tab) = crate::draw::layout::tab_at(x - areas.tabs.x) {
+                if let Some(tab) = tabs::at(Tab::ALL, x - areas.tabs.x) {
                     self.turn_to(tab);
                 }
             }

@@ -11,6 +11,7 @@ use super::preview::{PreviewScreen, Tab};
 use super::{Asked, Picker, pages};
 use crate::draw::{help, popup, put, put_pieces};
 use crate::keys::Action;
+use crate::tabs;
 use crate::text::{self, one_line};
 use crate::theme::Theme;
 
@@ -42,19 +43,6 @@ pub(crate) fn areas((columns, rows): (u16, u16)) -> Areas {
     let tabs = row(header.height, 1);
     let top = header.height + 1;
     Areas { header, tabs, body: row(top, rows - 2 - top), status: row(rows - 2, 1), keys: row(rows - 1, 1) }
-}
-
-/// The tab at a column of the row of tabs.
-pub(super) fn tab_at(column: u16) -> Option<Tab> {
-    let mut left = 0;
-    for (tab, name) in Tab::ALL {
-        let right = left + text::width(name) + 2;
-        if (left..right).contains(&usize::from(column)) {
-            return Some(*tab);
-        }
-        left = right;
-    }
-    None
 }
 
 impl Picker {
@@ -163,11 +151,7 @@ impl Picker {
             put_pieces(buffer, areas.header, 1, &told(preview, theme));
             put_pieces(buffer, areas.header, 2, &with(preview, &self.options.keys.name(Action::Change), theme));
         }
-        let mut pieces = Vec::new();
-        for (tab, name) in Tab::ALL {
-            let style = if *tab == screen.tab { Theme::head().patch(Theme::selected()) } else { theme.dim() };
-            pieces.push((format!(" {name} "), style));
-        }
+        let mut pieces = tabs::pieces(Tab::ALL, screen.tab, theme);
         if screen.tab == Tab::Prompt
             && let Some(story) = screen.prompted()
         {

@@ -112,7 +112,7 @@ impl Picker {
             Input::Key(press) => self.key(press, requests),
             Input::Paste(text) => self.paste(&text),
             Input::Mouse(mouse) => self.mouse(mouse, requests),
-            Input::Signal(_) => requests.push(Request::Leave(Left::Away)),
+            Input::Signal(cause) => requests.push(Request::Leave(Left::Signal(cause))),
         }
     }
 
@@ -183,7 +183,6 @@ impl Picker {
             (_, Some(Action::Redraw)) => requests.push(Request::Find),
             (_, Some(Action::Back)) if self.list.filtering() => self.list.clear_filter(),
             (_, Some(Action::Back)) => self.say(format!("{} leaves", self.options.keys.name(Action::Quit))),
-            (_, Some(Action::Copy)) => {}
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! What goes in and out of the screens before a run: the work that is here, what a run of it would be, and what is wanted.
 
+use ralphloop_core::event::StopCause;
 use ralphloop_core::ids::{RunId, StoryId};
 use ralphloop_core::plan::{Plan, WorkId};
 
@@ -233,6 +234,8 @@ pub enum Request {
 pub enum Left {
     /// Nothing is wanted.
     Away,
+    /// A signal ended the program.
+    Signal(StopCause),
     /// A run has begun and is to be shown.
     Begun,
     /// This run is to be looked at.

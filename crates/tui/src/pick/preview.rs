@@ -11,6 +11,7 @@ use super::{Picker, draw, pages};
 use crate::keys::{Action, Press};
 use crate::model::Shown;
 use crate::port::Mouse;
+use crate::tabs;
 
 /// Rows that a turn of the wheel moves.
 const WHEEL: isize = 3;
@@ -42,12 +43,6 @@ impl Tab {
         (Self::Gates, "Gates"),
         (Self::Prompt, "Prompt"),
     ];
-
-    fn beside(self, by: isize) -> Self {
-        let at = Self::ALL.iter().position(|(tab, _)| *tab == self).unwrap_or(0);
-        let count = Self::ALL.len();
-        Self::ALL.get((at + count).saturating_add_signed(by) % count).map_or(self, |(tab, _)| *tab)
-    }
 }
 
 /// One piece of work, looked at.
@@ -120,10 +115,6 @@ impl PreviewScreen {
         self.scrolls.insert(self.tab, at);
     }
 
-    fn turn_to(&mut self, tab: Tab) {
-        self.tab = tab;
-    }
-
     /// Another story's prompt.
     fn other_story(&mut self, forward: bool) {
         let Some(plan) = self.preview.as_ref().and_then(|preview| preview.plan.as_ref()) else { return };
@@ -164,8 +155,8 @@ impl PreviewScreen {
         match mouse {
             Mouse::Wheel { by, .. } => self.scroll_by(isize::try_from(by).unwrap_or(0) * WHEEL),
             Mouse::Click { x, y } if areas.tabs.contains((x, y).into()) => {
-                if let Some(tab) = draw::tab_at(x - areas.tabs.x) {
-                    self.turn_to(tab);
+                if let Some(tab) = tabs::at(Tab::ALL, x - areas.tabs.x) {
+                    self.tab = tab;
                 }
             }
             Mouse::Click { .. } => {}
@@ -225,8 +216,8 @@ impl Picker {
                 Some(preview) => screen.form = Some(Form::new(preview.choices.clone())),
                 None => self.say("the work is still being read"),
             },
-            Some(Action::NextTab) => screen.turn_to(screen.tab.beside(1)),
-            Some(Action::PreviousTab) => screen.turn_to(screen.tab.beside(-1)),
+            Some(Action::NextTab) => screen.tab = tabs::beside(Tab::ALL, screen.tab, 1),
+            Some(Action::PreviousTab) => screen.tab = tabs::beside(Tab::ALL, screen.tab, -1),
             Some(Action::Up) => screen.scroll_by(-1),
             Some(Action::Down) => screen.scroll_by(1),
             Some(Action::PageUp) => screen.scroll_by(-page),

@@ -116,7 +116,10 @@ fn changed_files_are_listed_and_their_diffs_read_by_window() {
     scene.keys(&["]", "]"]);
     answer(&mut scene, 2_000_000);
     let screen = scene.screen((100, 20));
-    assert!(screen.contains("diff --git a/src/界.rs") && screen.contains("2 of 2 ([ and ])"), "{screen}");
+    assert!(
+        screen.contains("diff --git a/src/界.rs") && screen.contains("file 2 of 2, [ and ] for others: src/界.rs"),
+        "{screen}"
+    );
     scene.keys(&["end"]);
     answer(&mut scene, 2_000_000);
     assert!(scene.screen((100, 20)).contains("+line 1999999"));
