@@ -52,7 +52,8 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
         let settings: Vec<_> = within.map_or_else(|| vec![(name, value)], |table| table.iter().collect());
         for (name, value) in settings {
             let written = within.map_or_else(String::new, |_| format!("{SCREEN}.")) + name.get_ref();
-            let key = if within.is_some() { format!("{SCREEN}_{}", name.get_ref()) } else { name.get_ref().to_string() };
+            let key =
+                if within.is_some() { format!("{SCREEN}_{}", name.get_ref()) } else { name.get_ref().to_string() };
             let Some(key) = key_of(&key).filter(|key| key.table().is_some() == within.is_some()) else {
                 return Err(unknown(&key, written, name.span()));
             };

@@ -73,9 +73,7 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
         Wanted::Unfinished => Wish::Open,
         Wanted::Never => Wish::Fresh,
         Wanted::Run(id) => Wish::Run(repository::find_run(Some(&id), &host)?),
-        Wanted::Retry(id, story) => {
-            Wish::Retry(repository::find_run(Some(&id), &host)?, StoryId::from(story.as_str()))
-        }
+        Wanted::Retry(id, story) => Wish::Retry(repository::find_run(Some(&id), &host)?, StoryId::from(story.as_str())),
     };
     // Who was to be asked was asked by the screen's process.
     go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen)

@@ -73,10 +73,7 @@ impl Look {
     fn of(host: &Host) -> Result<Self, CliError> {
         let (config, _) = config::load(&host.cwd, &host.environment, Layer::default())?;
         let no_color = host.environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Ok(Self {
-            keys: config.settings.screen_keys.keymap(),
-            theme: config.settings.screen_theme.theme(no_color),
-        })
+        Ok(Self { keys: config.settings.screen_keys.keymap(), theme: config.settings.screen_theme.theme(no_color) })
     }
 }
 
@@ -103,7 +100,9 @@ pub(crate) fn run(prepared: Prepared, wish: Wish, asks: bool, host: &Host) -> Re
             output::talk(&said);
             Ok(exit)
         }
-        Some((place, Begun::Running(leashed))) => show_own(&runtime, Session::enter(USING), *leashed, (place, &look), host),
+        Some((place, Begun::Running(leashed))) => {
+            show_own(&runtime, Session::enter(USING), *leashed, (place, &look), host)
+        }
     }
 }
 

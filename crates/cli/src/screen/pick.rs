@@ -9,8 +9,8 @@ use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::app::{self, Session};
 use ralphloop_tui::pick::Picker;
-use ralphloop_tui::port::Leave;
 use ralphloop_tui::pick::port::{Found, Left, Msg, Question, Request};
+use ralphloop_tui::port::Leave;
 use tokio::runtime::Runtime;
 
 use super::leash::{Begun, Leashed};

@@ -3,9 +3,7 @@
 use ralphloop_testkit::scene::eventually;
 use ralphloop_testkit::script::{AgentScript, call};
 
-use crate::world::{
-    ONCE_AND_ON, called, landed_once, prd_scene, reason, run, start, states, story, two_stories,
-};
+use crate::world::{ONCE_AND_ON, called, landed_once, prd_scene, reason, run, start, states, story, two_stories};
 
 #[test]
 fn a_running_story_that_is_skipped_is_kept_and_put_back_and_the_next_goes_on() {
@@ -27,7 +25,11 @@ fn a_running_story_that_is_skipped_is_kept_and_put_back_and_the_next_goes_on() {
     scene.tree_is_clean();
     scene.nothing_runs();
     scene.run(&["diff", "S1"]).exits(0).says("a.txt");
-    scene.run(&["log", "--story", "S1"]).exits(0).says("Skipping story S1: its attempt is ended").says("Story S1 is skipped");
+    scene
+        .run(&["log", "--story", "S1"])
+        .exits(0)
+        .says("Skipping story S1: its attempt is ended")
+        .says("Story S1 is skipped");
 }
 
 #[test]
@@ -68,13 +70,16 @@ fn a_failed_story_is_tried_again_while_the_run_goes_on() {
 
 #[test]
 fn a_run_that_has_ended_is_gone_on_with_for_the_story_that_is_tried_again() {
-    let blocked = AgentScript::always([call().blocked("no key")]);
-    let scene = prd_scene(&two_stories(), &blocked);
+    let script = |alpha| {
+        let beta = call().write("b.txt", "on").complete();
+        AgentScript::new().story("Alpha lamp", [alpha]).story("Beta lamp", [beta])
+    };
+    let scene = prd_scene(&two_stories(), &script(call().blocked("no key")));
     run(&scene, &["--story", "S1"]).exits(1);
-    scene.scripted_agent(&AgentScript::always([call().write("b.txt", "on").complete()]));
     scene.run(&["retry", "S2", "--headless"]).exits(1).says("landed");
     landed_once(&scene, "S2", "b.txt");
     scene.run(&["retry", "S2", "--headless"]).exits(2).says("S2 has passed already");
+    scene.scripted_agent(&script(call().write("a.txt", "on").complete()));
     scene.run(&["retry", "S1", "--headless"]).exits(0).says("Story S1 is to be tried again");
     states(&scene, &[("S1", "passed"), ("S2", "passed")]);
 }

@@ -29,8 +29,8 @@ use crate::policy::Policy;
 use crate::units::Timestamp;
 
 use attempt::AfterRevert;
-use recover::Meanwhile;
 use limits::Trouble;
+use recover::Meanwhile;
 
 /// What the run as a whole is doing. Attempts may be under way in all of these but the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

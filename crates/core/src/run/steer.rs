@@ -56,7 +56,8 @@ impl Run {
             return self.stop_attempt(&id);
         }
         record.rest();
-        let nothing_left = self.is_idle() && !self.stories.values().any(|r| r.selected && r.state == StoryState::Pending);
+        let nothing_left =
+            self.is_idle() && !self.stories.values().any(|r| r.selected && r.state == StoryState::Pending);
         if nothing_left && let Activity::Waiting(_) = self.activity {
             self.activity = Activity::Working;
         }

@@ -137,7 +137,11 @@ fn a_wait_counts_down_and_says_for_what() {
     let mut scene = talking(size);
     let resets_at = Some(scene.at.after(Duration::from_secs(3723)));
     let end = AgentEnd::Limit { resets_at, message: "5-hour limit reached".to_owned() };
-    scene.fact(Fact::AgentEnded { attempt: attempt(), call: CallNumber(0), report: report(end, Claim::None { near_miss: None }) });
+    scene.fact(Fact::AgentEnded {
+        attempt: attempt(),
+        call: CallNumber(0),
+        report: report(end, Claim::None { near_miss: None }),
+    });
     let tree = TreeReport {
         tree: TreeId("t".to_owned()),
         files_changed: 0,

@@ -14,8 +14,8 @@ const PAPER: &str = "#1c1e26";
 const INK: &str = "#d5d8da";
 /// The sixteen colours that every terminal has.
 const COLORS: [&str; 16] = [
-    "#2e303e", "#e9566f", "#29d398", "#fab795", "#26bbd9", "#ee64ac", "#59e1e3", "#d5d8da", "#6c6f93", "#ec6a88", "#3fdaa4",
-    "#fbc3a7", "#3fc4de", "#f075b5", "#6be4e6", "#ffffff",
+    "#2e303e", "#e9566f", "#29d398", "#fab795", "#26bbd9", "#ee64ac", "#59e1e3", "#d5d8da", "#6c6f93", "#ec6a88",
+    "#3fdaa4", "#fbc3a7", "#3fc4de", "#f075b5", "#6be4e6", "#ffffff",
 ];
 
 /// How a cell looks.
