@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ralphloop_testkit::scene::OnScreen;
+use ralphloop_testkit::scene::{OnScreen, eventually};
 
 use crate::world::scene;
 
@@ -23,7 +23,9 @@ fn pictures_of_a_demo_run() {
     screen.sees("The run has ended");
     keep(&screen, "end");
     // The story before the last had two attempts and a repair.
-    screen.types("\x1bh");
+    screen.types("\x1b");
+    eventually("the box to close", || !screen.text().contains("The run has ended:"));
+    screen.types("h");
     screen.sees("names the comma");
     keep(&screen, "agent");
     screen.types("\t\t");

@@ -99,6 +99,12 @@ impl Run {
         }
     }
 
+    /// The story waits for an attempt, or has one, because somebody wanted it tried again.
+    pub fn tries_again(&self, story: &StoryId) -> bool {
+        let asked = self.record(story).filter(|record| record.reason.as_deref() == Some(ASKED_AGAIN));
+        asked.is_some_and(|record| matches!(record.state, StoryState::Pending | StoryState::Running))
+    }
+
     /// What came of a wish to try a story again, in words.
     pub fn came_of_retry(&self, story: &StoryId) -> String {
         let Some(record) = self.record(story) else {
@@ -106,7 +112,8 @@ impl Run {
         };
         match (&record.state, &self.activity) {
             (state, _) if state.passed() => format!("Story {story} is not tried again: it has passed"),
-            (StoryState::Pending, _) => format!("Story {story} is to be tried again, with all its attempts"),
+            _ if self.tries_again(story) => format!("Story {story} is tried again, with all its attempts"),
+            (StoryState::Pending, _) => format!("Story {story} is waiting for its turn"),
             (StoryState::Running, _) => format!("Story {story} is being worked on"),
             (_, Activity::Ending(_) | Activity::Ended(_)) => format!(
                 "Story {story} is not tried again, since the run is ending: `ralphloop retry {story}` does it afterwards"

@@ -197,7 +197,7 @@ fn a_story_that_is_worked_on_is_skipped_at_the_second_press_and_a_waiting_one_at
     scene.keys(&["r"]);
     assert_eq!(scene.asked, [Request::Retry(StoryId::from("S-2"))]);
     scene.fact(Fact::RetryRequested { story: StoryId::from("S-2") });
-    assert!(scene.screen((100, 30)).contains("Story S-2 is to be tried again"));
+    assert!(scene.screen((100, 30)).contains("Story S-2 is tried again"));
 }
 
 #[test]

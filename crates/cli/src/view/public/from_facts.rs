@@ -149,8 +149,7 @@ fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
 
 /// If it is to be tried.
 fn retried(time: &str, story: &StoryId, run: &Run) -> Option<PublicEvent> {
-    let pending = run.record(story).is_some_and(|record| record.state == StoryState::Pending);
-    pending.then(|| PublicEvent::StoryRetried { time: time.to_owned(), story: story.to_string() })
+    run.tries_again(story).then(|| PublicEvent::StoryRetried { time: time.to_owned(), story: story.to_string() })
 }
 
 fn millis(span: std::time::Duration) -> u64 {
