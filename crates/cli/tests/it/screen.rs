@@ -72,7 +72,9 @@ fn work_is_chosen_previewed_changed_and_run_to_its_end_and_looked_back_at() {
 
     let mut screen = scene.on_screen("");
     screen.sees("runs, newest first");
-    screen.types(&format!("complete prd:{ENTER}"));
+    screen.types("run complete");
+    screen.sees("▸ 20");
+    screen.types(ENTER);
     screen.sees("COMPLETE");
     screen.types("q");
     screen.sees("pieces of work");

@@ -23,7 +23,7 @@ fn the_commits_of_a_run_become_one_of_the_same_tree_and_the_old_tip_is_kept() {
     let scene = landed();
     let (before, tree) = (scene.git(&["rev-parse", "HEAD"]), scene.git(&["rev-parse", "HEAD^{tree}"]));
     scene.write("mine.txt", "untracked");
-    let shown = scene.run(&["squash", "--dry-run"]).exits(0);
+    scene.run(&["squash", "--dry-run"]).exits(0).says("2 commits on main become one");
     assert_eq!(scene.git(&["rev-parse", "HEAD"]), before, "it is only shown");
     let done = scene.run(&["squash", "--message", "Lamps"]).exits(0);
     assert_eq!(subjects(&scene).last().map(String::as_str), Some("Lamps"));

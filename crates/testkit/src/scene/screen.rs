@@ -37,7 +37,7 @@ impl Scene {
         command.args(["-qec", &program, "/dev/null"]).env("TERM", "xterm-256color").env("SHELL", "/bin/sh");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("script starts");
         let mut output = child.stdout.take().expect("it is piped");
-        let cells = |cells| NonZeroU16::new(cells).unwrap_or(NonZeroU16::MIN);
+        let cells = |number: u16| NonZeroU16::new(number).expect("a terminal has cells");
         let seen = Arc::new(Mutex::new(vt100::Parser::new(cells(rows), cells(columns), 0)));
         let parser = Arc::clone(&seen);
         let reader = std::thread::spawn(move || {

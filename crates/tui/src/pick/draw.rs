@@ -332,6 +332,14 @@ fn form_lines(form: &Form, preview: Option<&Preview>, theme: Theme, width: usize
         lines.push((format!("{mark} {label:24} {value}{cursor}"), style));
     }
     lines.push((String::new(), Style::new()));
+    // Before what fills the box: it is seen in a small terminal too.
+    if let Some(why) = &form.refused {
+        lines.extend(wrapped(why, width).into_iter().map(|line| (line, theme.bad())));
+        lines.push((String::new(), Style::new()));
+    }
+    if form.waits {
+        lines.push(("looking at it …".to_owned(), theme.active()));
+    }
     lines.push((form.field().label().1.to_owned(), theme.dim()));
     if form.field() == Field::Agent
         && let Some(preview) = preview
@@ -347,13 +355,6 @@ fn form_lines(form: &Form, preview: Option<&Preview>, theme: Theme, width: usize
             let how = format!("{} is not here: {}", one_line(&agent.title), one_line(&agent.install));
             lines.extend(wrapped(&how, width).into_iter().map(|line| (line, theme.warn())));
         }
-    }
-    if let Some(why) = &form.refused {
-        lines.push((String::new(), Style::new()));
-        lines.extend(wrapped(why, width).into_iter().map(|line| (line, theme.bad())));
-    }
-    if form.waits {
-        lines.push(("looking at it …".to_owned(), theme.active()));
     }
     for (line, _) in &mut lines {
         *line = text::cut(line, width).into_owned();
