@@ -59,6 +59,10 @@ pub(crate) enum Verb {
     Pause(PauseArguments),
     /// Give the agent a sentence of guidance with its next prompt
     Guide(GuideArguments),
+    /// Take a story out of a running loop; an attempt of it is ended, kept and put back
+    Skip(SkipArguments),
+    /// Try a story again that failed, is blocked or was skipped; a run that has ended is gone on with for it
+    Retry(Box<RetryArguments>),
     /// Run the gates and a story's checks on the tree as it is, changing nothing
     Verify(Box<VerifyArguments>),
     /// Show every setting with its value and where that comes from
@@ -341,6 +345,28 @@ pub(crate) struct GuideArguments {
     /// The run, if not the one that is running, and the sentence
     #[arg(value_name = "[RUN] TEXT", num_args = 1..=2, required = true)]
     pub(crate) words: Vec<String>,
+}
+
+/// `skip`
+#[derive(Debug, Args)]
+pub(crate) struct SkipArguments {
+    /// The story
+    pub(crate) story: String,
+    /// The run; the one that is running if absent
+    pub(crate) run: Option<String>,
+}
+
+/// `retry`
+#[derive(Debug, Args)]
+pub(crate) struct RetryArguments {
+    /// The story
+    pub(crate) story: String,
+    /// The run; the one that is running if absent, else the latest
+    pub(crate) run: Option<String>,
+    #[command(flatten)]
+    pub(crate) view: ViewArguments,
+    #[command(flatten)]
+    pub(crate) settings: Layer,
 }
 
 /// `verify`

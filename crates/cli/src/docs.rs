@@ -47,7 +47,7 @@ project's folder or a folder above it, up to the root of the repository), then t
 (`$XDG_CONFIG_HOME/ralphloop/config.toml`, or `~/.config/ralphloop/config.toml`), then the default. Without `gate` and `branch`,
 those that the work itself names count. A key that is not known and a value that cannot be read are errors, before anything is started.
 
-Keys are written `like_this`; `like-this` is read too. Durations are `90s`, `10m`, `1h30m` or a number of seconds; `none` takes a
+Keys are written `like_this`; `like-this` is read too. `screen.theme` is `theme` in the table `[screen]`. Durations are `90s`, `10m`, `1h30m` or a number of seconds; `none` takes a
 bound away. In a variable, a list has one item a line.
 "
     .to_owned();
@@ -59,7 +59,7 @@ bound away. In a variable, a list has one item a line.
         }
         let default = key.default_text().replace('\n', ", ").replace('|', "\\|");
         let help = key.help.trim().replace('|', "\\|");
-        let _ = writeln!(text, "| `{}` | {} | `{}` | {default} | {help} |", key.name, flag(key), key.variable());
+        let _ = writeln!(text, "| `{}` | {} | `{}` | {default} | {help} |", key.written(), flag(key), key.variable());
     }
     compare("configuration.md", &text);
 }
@@ -89,12 +89,27 @@ fn the_document_of_the_agents_has_the_table_of_the_known_ones() {
         let _ =
             writeln!(table, "| `{name}` | {title} | `{variables}{line}` | {prompt} | {usage} | {limits} | {source} |");
     }
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/agents.md");
+    compare_part("agents.md", "known agents", &table);
+}
+
+#[test]
+fn the_document_of_the_screen_has_the_table_of_the_keys() {
+    let mut table = "| action | keys | |\n|---|---|---|\n".to_owned();
+    for (_, name, keys, help) in ralphloop_tui::keys::TABLE {
+        let keys = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(table, "| `{name}` | {keys} | {help} |");
+    }
+    compare_part("screen.md", "keys", &table);
+}
+
+/// Compares the part of a document between a mark and the next end.
+fn compare_part(name: &str, part: &str, want: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name);
     let text = std::fs::read_to_string(path).unwrap();
-    let (before, rest) = text.split_once("<!-- made from the program: known agents -->\n").unwrap();
+    let mark = format!("<!-- made from the program: {part} -->\n");
+    let (before, rest) = text.split_once(&mark).unwrap();
     let (_, after) = rest.split_once("<!-- end -->").unwrap();
-    let want = format!("{before}<!-- made from the program: known agents -->\n\n{table}\n<!-- end -->{after}");
-    compare("agents.md", &want);
+    compare(name, &format!("{before}{mark}\n{want}\n<!-- end -->{after}"));
 }
 
 fn flag(key: &Key) -> String {

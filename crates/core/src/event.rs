@@ -127,6 +127,9 @@ pub enum Fact {
         /// Calls of agents whose end nobody lived to note.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cut_off: Vec<CutOff>,
+        /// Stories that are to be tried again: as by [`Fact::RetryRequested`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        retry: Vec<StoryId>,
     },
     /// The spec was looked at between stories.
     PlanChecked {
@@ -311,6 +314,16 @@ pub enum Fact {
     },
     /// Somebody wants the run to pause after the attempt.
     PauseRequested,
+    /// Somebody does not want the story done in this run.
+    SkipRequested {
+        /// Which.
+        story: StoryId,
+    },
+    /// Somebody wants a story tried again that failed, is blocked or was skipped; all its attempts are given back.
+    RetryRequested {
+        /// Which.
+        story: StoryId,
+    },
     /// A sentence for the next prompt.
     GuidanceAdded {
         /// The sentence.
@@ -329,6 +342,14 @@ pub enum Fact {
 }
 
 impl Fact {
+    /// The story that the fact is about, if it is about one.
+    pub fn story(&self) -> Option<&StoryId> {
+        match self {
+            Self::SkipRequested { story } | Self::RetryRequested { story } => Some(story),
+            fact => fact.attempt().map(|attempt| &attempt.story),
+        }
+    }
+
     /// The attempt that the fact is about.
     pub fn attempt(&self) -> Option<&AttemptId> {
         match self {
@@ -358,6 +379,8 @@ impl Fact {
             | Self::Woke
             | Self::StopRequested { .. }
             | Self::PauseRequested
+            | Self::SkipRequested { .. }
+            | Self::RetryRequested { .. }
             | Self::GuidanceAdded { .. }
             | Self::LearningAdded { .. }
             | Self::RunEnded { .. } => None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TreeId;
-use crate::units::{Timestamp, Usd};
+use crate::units::{Timestamp, Usd, span};
 
 /// What the agent says of its work. A claim, never proof.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,5 +248,41 @@ impl CheckResult {
     /// It passed.
     pub fn passed(&self) -> bool {
         matches!(self, Self::Passed)
+    }
+}
+
+impl AgentEnd {
+    /// How the agent ended, in a few words; `claim` is what it said. May hold text of others.
+    pub fn in_words(&self, claim: &Claim) -> String {
+        match self {
+            Self::Finished => match claim {
+                Claim::Complete => "it claims that the story is complete".to_owned(),
+                Claim::Failed { reason } => format!("it says that it failed: {reason}"),
+                Claim::Blocked { reason } => format!("it says that it is blocked: {reason}"),
+                Claim::None { near_miss: Some(seen) } => {
+                    format!("no signal, but something like one in another form: {seen}")
+                }
+                Claim::None { near_miss: None } => "no signal".to_owned(),
+            },
+            Self::NoFinalMessage => "no final message".to_owned(),
+            Self::NoOutput => "no output".to_owned(),
+            Self::Error { message } => format!("error: {message}"),
+            Self::Crashed { status, message } => format!("crashed ({status}): {message}"),
+            Self::NeverSpoke { after } => format!("no output within {} of its start", span(*after)),
+            Self::Silent { after, .. } => format!("no output for {} (idle timeout)", span(*after)),
+            Self::TimedOut { after } => format!("its time of {} was up (agent timeout)", span(*after)),
+            Self::Looped { call, times } => format!("the same call {times} times in a row: {call}"),
+            Self::PermissionDenied { tools } => format!("permission denied: {}", tools.join(", ")),
+            Self::PromptTooLong { message } => format!("prompt too long: {message}"),
+            Self::Limit { message, .. } => format!("limit of the account: {message}"),
+            Self::Overloaded { message } => format!("provider overloaded: {message}"),
+            Self::Network { message } => format!("network: {message}"),
+            Self::SignIn { message, .. } => format!("not signed in: {message}"),
+            Self::NoCredit { message } => format!("no credit: {message}"),
+            Self::ModelUnknown { message } => format!("model unknown: {message}"),
+            Self::CannotStart { message } => format!("could not start: {message}"),
+            Self::Stopped => "stopped by us".to_owned(),
+            Self::Internal { message } => format!("could not be watched: {message}"),
+        }
     }
 }

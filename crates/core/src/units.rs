@@ -53,3 +53,33 @@ impl fmt::Display for Usd {
         write!(f, "${:.2}", self.dollars())
     }
 }
+
+/// A span for people: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`.
+pub fn span(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", span.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// [`span`], to the second: what counts up while somebody looks.
+pub fn whole_span(whole: Duration) -> String {
+    match whole.as_secs() {
+        seconds @ 0..10 => format!("{seconds} s"),
+        _ => span(whole),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_read_as_people_say_them() {
+        let texts: Vec<String> = [400, 12_000, 185_000, 7_440_000].map(|ms| span(Duration::from_millis(ms))).to_vec();
+        assert_eq!(texts, ["0.4 s", "12 s", "3 min 5 s", "2 h 4 min"]);
+    }
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ralphloop_core::event::{Fact, StopCause, StopLevel};
-use ralphloop_core::ids::RunId;
+use ralphloop_core::ids::{RunId, StoryId};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
@@ -36,6 +36,16 @@ pub enum Request {
     Guide {
         /// The sentence.
         text: String,
+    },
+    /// Do not do this story in this run; an attempt of it is ended, kept and put back.
+    Skip {
+        /// Which.
+        story: StoryId,
+    },
+    /// Try this story again, with all its attempts.
+    Retry {
+        /// Which.
+        story: StoryId,
     },
     /// Do not wait for the agent that was asked to end: kill it.
     Hurry,
@@ -71,6 +81,8 @@ impl Hands {
                 level: if now { StopLevel::Now } else { StopLevel::AfterAttempt },
             },
             Request::Pause => Fact::PauseRequested,
+            Request::Skip { story } => Fact::SkipRequested { story },
+            Request::Retry { story } => Fact::RetryRequested { story },
             Request::Guide { text } => Fact::GuidanceAdded { text },
         };
         self.inbox.send(fact).is_ok()

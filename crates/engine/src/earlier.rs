@@ -1,5 +1,6 @@
 //! The run that a start goes on with.
 
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::{Activity, Run};
 
@@ -18,6 +19,8 @@ pub enum TakingUp {
     Never,
     /// This one.
     Run(RunFolder),
+    /// This one, to try a story of it again.
+    Retry(RunFolder, StoryId),
 }
 
 /// A run that is gone on with.
@@ -26,6 +29,8 @@ pub(crate) struct Taken {
     /// Where its journal ends.
     pub(crate) place: Place,
     pub(crate) run: Run,
+    /// What is tried again.
+    pub(crate) retry: Option<StoryId>,
 }
 
 /// What was found of earlier runs.
@@ -39,16 +44,20 @@ pub(crate) fn earlier_run(state: &StateFolder, work: &WorkRef, taking_up: &Takin
     let none = |warnings| Ok(Earlier { run: None, warnings });
     match taking_up {
         TakingUp::Never => none(Vec::new()),
-        TakingUp::Run(folder) => {
+        TakingUp::Run(folder) | TakingUp::Retry(folder, _) => {
             let Folded { run, place } = folder.fold()?;
             if run.plan().work != work.id {
                 let (run, its) = (run.id().to_string(), run.plan().work.to_string());
                 return Err(StartError::OtherWork { run, its, asked: work.id.to_string() });
             }
-            if matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
+            let retry = match taking_up {
+                TakingUp::Retry(_, story) => Some(story.clone()),
+                _ => None,
+            };
+            if retry.is_none() && matches!(run.activity(), Activity::Ended(Outcome::Complete)) {
                 return Err(StartError::Finished { run: run.id().to_string() });
             }
-            Ok(Earlier { run: Some(Taken { folder: folder.clone(), place, run }), warnings: Vec::new() })
+            Ok(Earlier { run: Some(Taken { folder: folder.clone(), place, run, retry }), warnings: Vec::new() })
         }
         TakingUp::Unfinished => unfinished_of(state, work),
     }
@@ -64,7 +73,7 @@ fn unfinished_of(state: &StateFolder, work: &WorkRef) -> Result<Earlier, StartEr
     for folder in state.runs()?.into_iter().filter(|folder| folder.is_of_project(&work.project)) {
         match folder.fold() {
             Ok(Folded { run, place }) if run.plan().work == work.id => {
-                let run = unfinished(&run).then_some(Taken { folder, place, run });
+                let run = unfinished(&run).then_some(Taken { folder, place, run, retry: None });
                 return Ok(Earlier { run, warnings });
             }
             Ok(_) => {}

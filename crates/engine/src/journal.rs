@@ -162,6 +162,8 @@ fn decides(fact: &Fact) -> bool {
         | Fact::Trespassed { .. }
         | Fact::StopRequested { .. }
         | Fact::PauseRequested
+        | Fact::SkipRequested { .. }
+        | Fact::RetryRequested { .. }
         | Fact::GuidanceAdded { .. }
         | Fact::LearningAdded { .. }
         | Fact::RunEnded { .. } => true,

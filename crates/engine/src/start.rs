@@ -418,7 +418,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         Some(taken) => {
             write_beginnings(&taken.folder, &work, launch).await?;
             let Meanwhile { landed, spec, cut_off } = taken.meanwhile(&repository, &work, &settings, &branch).await?;
-            go_on(taken, Fact::Restarted { policy, landed, spec, agent, cut_off })?
+            let retry = taken.retry.clone().into_iter().collect();
+            go_on(taken, Fact::Restarted { policy, landed, spec, agent, cut_off, retry })?
         }
     };
     let holder = Holder::this_process(begun.folder.id.clone());
@@ -513,7 +514,7 @@ fn begin(folder: RunFolder, fact: Fact) -> Result<Begun, StartError> {
 }
 
 fn go_on(taken: Taken, fact: Fact) -> Result<Begun, StartError> {
-    let Taken { folder, place, mut run } = taken;
+    let Taken { folder, place, mut run, .. } = taken;
     let first = Event { at: clock::now(), fact };
     let mut journal = Journal::reopen(&folder.journal(), place)?;
     journal.append(&first)?;

@@ -134,6 +134,14 @@ impl Watched {
         self.tries_of(story).flat_map(of).collect()
     }
 
+    /// Whether a gate or check failed when it last ran before an attempt had changed anything.
+    pub(crate) fn was_red(&self, label: &str) -> bool {
+        let base = |check: &&Checked| check.stage == CheckStage::Baseline && check.label == label;
+        let checks = self.tries.values().flat_map(|one| &one.checks);
+        let last = checks.filter(base).max_by_key(|check| check.began);
+        last.is_some_and(|check| matches!(check.result, Some(CheckResult::Failed { .. })))
+    }
+
     /// How many stories are in that state.
     pub(crate) fn count(&self, is: impl Fn(&StoryState) -> bool) -> usize {
         self.run.records().filter(|(_, record)| is(&record.state)).count()

@@ -118,6 +118,10 @@ actions! {
     Detach "detach" ["d"] "Close the screen; the run goes on without it";
     Stop "stop" ["x"] "Stop the run: the agent is asked to end, its attempt is put back and kept, what has landed stays";
     Pause "pause" ["p"] "Pause the run after the present attempt";
+    Skip "skip" ["s"]
+        "Take the selected story out of the run; pressed twice if it is being worked on: its attempt is ended, kept and put back";
+    Retry "retry" ["r"]
+        "Try the selected story again that failed, is blocked or was skipped; a run that is over is gone on with for it";
     Guide "guide" ["g"] "Write a sentence for the agent's next prompt";
     Up "up" ["up", "k"] "One line up";
     Down "down" ["down", "j"] "One line down";
@@ -148,6 +152,15 @@ actions! {
     Suspend "suspend" ["ctrl-z"] "Stop the program until the shell goes on with it (fg)";
 }
 
+/// Keys that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unusable {
+    /// The action whose keys they are.
+    pub action: String,
+    /// Why not, and what there is.
+    pub why: String,
+}
+
 /// Which key does what.
 #[derive(Debug, Clone)]
 pub struct Keymap {
@@ -165,23 +178,40 @@ impl Default for Keymap {
 }
 
 impl Keymap {
-    /// Gives an action these keys instead of its own. A key that another action had is taken from it.
+    /// The keys, with these actions bound to others. A key that an action has by default is taken from it if it is given to
+    /// another.
     ///
     /// # Errors
-    /// The action or a key is not known; in words.
-    pub fn bind(&mut self, action: &str, keys: &[String]) -> Result<(), String> {
-        let Some((action, ..)) = TABLE.iter().find(|(_, name, ..)| *name == action) else {
-            let known = TABLE.iter().map(|(_, name, ..)| *name).collect::<Vec<_>>().join(", ");
-            return Err(format!("there is no action `{action}`; there are {known}"));
-        };
-        let presses = keys.iter().map(|key| key.parse()).collect::<Result<Vec<Press>, String>>()?;
-        for (other, taken) in &mut self.keys {
-            if other != action {
-                taken.retain(|key| !presses.contains(key));
+    /// An action or a key is not known, two actions are given the same key, or nothing quits any more.
+    pub fn with(bindings: &BTreeMap<String, Vec<String>>) -> Result<Self, Unusable> {
+        let mut map = Self::default();
+        let mut given: BTreeMap<String, &str> = BTreeMap::new();
+        for (name, keys) in bindings {
+            let unusable = |why: String| Unusable { action: name.clone(), why };
+            let Some((action, ..)) = TABLE.iter().find(|(_, known, ..)| known == name) else {
+                let known = TABLE.iter().map(|(_, name, ..)| *name).collect::<Vec<_>>().join(", ");
+                return Err(unusable(format!("there is no action `{name}`; there are {known}")));
+            };
+            let presses: Vec<Press> =
+                keys.iter().map(|key| key.parse()).collect::<Result<_, String>>().map_err(unusable)?;
+            for press in &presses {
+                if let Some(other) = given.insert(press.to_string(), name).filter(|other| other != name) {
+                    return Err(unusable(format!("`{press}` is given to `{other}` as well; it can do one thing only")));
+                }
             }
+            for (other, taken) in &mut map.keys {
+                if other != action {
+                    taken.retain(|key| !presses.contains(key));
+                }
+            }
+            map.keys.insert(*action, presses);
         }
-        self.keys.insert(*action, presses);
-        Ok(())
+        if map.keys(Action::Quit).is_empty() {
+            let action = bindings.keys().find(|name| *name == "quit").or(bindings.keys().next()).cloned();
+            let why = "no key is left to `quit`, and the screen could not be left".to_owned();
+            return Err(Unusable { action: action.unwrap_or_default(), why });
+        }
+        Ok(map)
     }
 
     /// What a key does.
@@ -219,12 +249,20 @@ mod tests {
 
     #[test]
     fn a_rebound_key_does_its_new_thing_only() {
-        let mut keys = Keymap::default();
-        keys.bind("pause", &["q".to_owned(), "ctrl-p".to_owned()]).unwrap();
+        let bound = |bindings: &[(&str, &[&str])]| {
+            let own = |keys: &[&str]| keys.iter().map(ToString::to_string).collect();
+            Keymap::with(&bindings.iter().map(|(action, keys)| ((*action).to_owned(), own(keys))).collect())
+        };
+        let keys = bound(&[("pause", &["q", "ctrl-p"])]).unwrap();
         assert_eq!(keys.action("q".parse().unwrap()), Some(Action::Pause));
         assert_eq!(keys.action("p".parse().unwrap()), None);
         assert_eq!(keys.action("ctrl-c".parse().unwrap()), Some(Action::Quit));
-        assert!(keys.bind("fly", &[]).unwrap_err().contains("there is no action `fly`"));
-        assert!(keys.bind("pause", &["F99".to_owned()]).unwrap_err().contains("`F99` is no key"));
+        let why = |bindings: &[(&str, &[&str])]| bound(bindings).unwrap_err().why;
+        assert!(why(&[("fly", &[])]).contains("there is no action `fly`; there are quit, detach"));
+        assert!(why(&[("pause", &["F99"])]).contains("`F99` is no key"));
+        assert!(why(&[("pause", &["z"]), ("stop", &["z"])]).contains("`z` is given to `pause` as well"));
+        assert!(why(&[("quit", &[])]).contains("could not be left"));
+        assert!(why(&[("pause", &["q", "ctrl-c"])]).contains("could not be left"));
+        assert!(bound(&[("stop", &["q"]), ("quit", &["x"])]).is_ok(), "keys can be swapped");
     }
 }

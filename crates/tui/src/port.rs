@@ -1,7 +1,7 @@
 //! What goes in and out of the screen: messages from whoever knows something, requests to whoever can do something.
 
 use ralphloop_core::event::{Event, StopCause};
-use ralphloop_core::ids::{AttemptId, CallNumber};
+use ralphloop_core::ids::{AttemptId, CallNumber, StoryId};
 use ralphloop_core::units::Timestamp;
 
 /// So many entries of a transcript are read at once. Chunk `n` holds the entries from `n * CHUNK`.
@@ -239,12 +239,18 @@ pub enum Request {
     Export(CallId),
     /// Put a text into the clipboard.
     Copy(String),
+    /// Put a text into the buffer of a program such as tmux that stands between the screen and the terminal.
+    Hold(String),
     /// Stop the run: ask the agent to end, put the attempt back, keep what has landed.
     Stop(StopCause),
     /// Kill the agent that was asked to end, without waiting for it.
     Hurry,
     /// Pause after the attempt.
     Pause,
+    /// Take a story out of the run.
+    Skip(StoryId),
+    /// Try a story again.
+    Retry(StoryId),
     /// A sentence for the next prompt.
     Guide(String),
     /// Stop the program until the shell goes on with it.
@@ -254,12 +260,14 @@ pub enum Request {
 }
 
 /// How the screen is left.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leave {
     /// The run is over, or it is somebody else's and goes on.
     Done,
     /// The run was started with the screen and goes on without it.
     Detach,
+    /// The run is over, and is to be gone on with to try this story again.
+    Retry(StoryId),
     /// At once: what runs is killed, nothing is waited for.
     Force,
 }

@@ -18,19 +18,6 @@ pub enum Theme {
 }
 
 impl Theme {
-    /// All of them, with their names in the settings.
-    pub const ALL: &[(&str, Self)] = &[
-        ("dark", Self::Dark),
-        ("light", Self::Light),
-        ("no-color", Self::NoColor),
-        ("high-contrast", Self::HighContrast),
-    ];
-
-    /// The theme of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, theme)| *theme)
-    }
-
     fn color(self, dark: Color, light: Color, strong: Color) -> Style {
         match self {
             Self::Dark => Style::new().fg(dark),

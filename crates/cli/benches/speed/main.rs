@@ -15,6 +15,7 @@ mod cpu;
 mod lanes;
 mod reading;
 mod roles;
+mod screen;
 mod start;
 mod status;
 mod story;
@@ -30,7 +31,7 @@ use table::Table;
 /// A measurement: its name, and what fills the table.
 type Measurement = (&'static str, fn(&mut Table));
 
-const ALL: [Measurement; 8] = [
+const ALL: [Measurement; 9] = [
     ("story", story::measure),
     ("cpu", cpu::measure),
     ("tree", tree::measure),
@@ -39,6 +40,7 @@ const ALL: [Measurement; 8] = [
     ("stream", stream::measure),
     ("reading", reading::measure),
     ("lanes", lanes::measure),
+    ("screen", screen::measure),
 ];
 
 fn main() -> ExitCode {

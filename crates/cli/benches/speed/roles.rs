@@ -57,6 +57,7 @@ fn agent(arguments: &[String]) {
             fs::write(format!("new-{}", std::process::id()), "new\n").unwrap();
         }
         ["write", kind, bytes] => write_much(kind, bytes.parse().unwrap()),
+        ["lines", lines, a_second] => write_lines(lines.parse().unwrap(), a_second.parse().unwrap()),
         _ => panic!("unknown work for the agent: {arguments:?}"),
     }
     io::stdout().write_all(b"<promise>COMPLETE</promise>\n").unwrap();
@@ -77,6 +78,22 @@ fn write_much(kind: &str, bytes: usize) {
         written += block.len();
     }
     out.write_all(b"\n").unwrap();
+}
+
+/// Writes so many numbered lines, so many a second; 0 is as fast as can be.
+fn write_lines(lines: u64, a_second: u64) {
+    let began = std::time::Instant::now();
+    let mut out = io::BufWriter::new(io::stdout());
+    let mut words = Words(7);
+    for line in 0..lines {
+        writeln!(out, "line {line} {}", words.line(8)).unwrap();
+        if a_second > 0 && line.is_multiple_of(a_second / 100) {
+            out.flush().unwrap();
+            let due = std::time::Duration::from_millis(line * 1000 / a_second);
+            std::thread::sleep(due.saturating_sub(began.elapsed()));
+        }
+    }
+    out.flush().unwrap();
 }
 
 /// About a mebibyte of words that compress as prose does.

@@ -5,9 +5,10 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::generate;
-use super::keys::{KEYS, Key, Layer};
-use super::origin::Origin;
+use super::keys::{KEYS, Key, Layer, SCREEN};
+use super::origin::{Given, Origin};
 use super::own_agents::{self, Fault};
+use super::screen;
 use super::value::Raw;
 use crate::error::{CliError, Excerpt, closest};
 
@@ -30,28 +31,51 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
     let table = DeTable::parse(text).map_err(|error| {
         fault("the configuration is no valid TOML".to_owned(), error.span().unwrap_or(0..0), error.message())
     })?;
+    let faulty = |Fault { message, span, label, hint }: Fault| {
+        let error = fault(message, span, &label);
+        if let Some(hint) = hint { error.hint(hint) } else { error }
+    };
+    let line = |at: usize| origin(path.to_owned(), text[..at].matches('\n').count() + 1);
+    let unknown = |name: &str, written: String, span| {
+        let error = fault(format!("unknown setting '{written}'"), span, "unknown");
+        match closest(&name.replace('-', "_"), KEYS.iter().map(|key| key.name)) {
+            Some(meant) => {
+                let meant = KEYS.iter().find(|key| key.name == meant).map_or_else(String::new, Key::written);
+                error.hint(format!("did you mean {meant}?"))
+            }
+            None => error.hint("run `ralphloop config` for all settings"),
+        }
+    };
     let mut layer = Layer::default();
     for (name, value) in table.get_ref() {
         if name.get_ref() == "agents" {
-            let line = |at: usize| origin(path.to_owned(), text[..at].matches('\n').count() + 1);
-            layer.agents = own_agents::read(value, line).map_err(described)?;
+            layer.agents = own_agents::read(value, line).map_err(faulty)?;
             continue;
         }
         if name.get_ref() == "generate" {
-            layer.generate = Some(generate::read(value).map_err(described)?);
+            layer.generate = Some(generate::read(value).map_err(faulty)?);
             continue;
         }
-        let Some(key) = key_of(name.get_ref()) else {
-            let error = fault(format!("unknown setting '{}'", name.get_ref()), name.span(), "unknown");
-            return Err(match closest(&name.get_ref().replace('-', "_"), KEYS.iter().map(|key| key.name)) {
-                Some(meant) => error.hint(format!("did you mean {meant}?")),
-                None => error.hint("run `ralphloop config` for all settings"),
-            });
-        };
-        let line = text[..name.span().start].matches('\n').count() + 1;
-        layer
-            .set(key.name, Raw::Toml(value.get_ref()), origin(path.to_owned(), line))
-            .map_err(|problem| fault(format!("invalid value of {}", key.name), value.span(), &problem))?;
+        // A table of settings, or one that stands by itself.
+        let within = (name.get_ref() == SCREEN).then(|| screen::table(value).map_err(faulty)).transpose()?;
+        let settings: Vec<_> = within.map_or_else(|| vec![(name, value)], |table| table.iter().collect());
+        for (name, value) in settings {
+            let written = within.map_or_else(String::new, |_| format!("{SCREEN}.")) + name.get_ref();
+            let key =
+                if within.is_some() { format!("{SCREEN}_{}", name.get_ref()) } else { name.get_ref().to_string() };
+            let Some(key) = key_of(&key).filter(|key| key.table().is_some() == within.is_some()) else {
+                return Err(unknown(&key, written, name.span()));
+            };
+            let origin = line(name.span().start);
+            if key.name == "screen_keys" {
+                let value = screen::keys(value).map_err(faulty)?;
+                layer.screen_keys = Some(Given { value, origin });
+                continue;
+            }
+            layer
+                .set(key.name, Raw::Toml(value.get_ref()), origin)
+                .map_err(|problem| fault(format!("invalid value of {written}"), value.span(), &problem))?;
+        }
     }
     Ok(layer)
 }

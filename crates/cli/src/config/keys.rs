@@ -11,8 +11,12 @@ use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
 use super::own_agents::OwnAgent;
+use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
 use super::value::{AgentFormat, AgentName, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
+
+/// The table of a file that holds the settings of the screen.
+pub(super) const SCREEN: &str = "screen";
 
 /// Where a setting can be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +54,16 @@ impl Key {
     /// The flag without its dashes: `max-retries`.
     pub(crate) fn flag(&self) -> String {
         self.name.replace('_', "-")
+    }
+
+    /// As it stands in a file: `max_retries`, or `screen.theme` for what stands in a table.
+    pub(crate) fn written(&self) -> String {
+        self.table().map_or_else(|| self.name.to_owned(), |(table, key)| format!("{table}.{key}"))
+    }
+
+    /// The table that it stands in, and its name there.
+    pub(super) fn table(&self) -> Option<(&'static str, &'static str)> {
+        self.name.split_once('_').filter(|(table, _)| *table == SCREEN)
     }
 
     /// The environment variable: `RALPHLOOP_MAX_RETRIES`.
@@ -273,6 +287,13 @@ settings! {
         notify: Vec<Destination> = Vec::new(), Flag "URL|CMD", "nobody";
         /// The key with which web hooks are signed: `X-Ralphloop-Signature: sha256=` and the HMAC of the body.
         notify_secret: Option<Secret> = None, File "KEY", "not signed";
+    }
+    "Screen" {
+        /// The colours of the screen, out of the sixteen that every terminal has. `NO_COLOR` counts where this is `auto`.
+        screen_theme: ScreenTheme = ScreenTheme::Auto, File "auto|dark|light|none|high-contrast", "auto: dark, or none if NO_COLOR is set";
+        /// Keys of your own: an action, and the key or the list of keys that it has instead of its own, such as
+        /// `{ stop = "X", pause = ["p", "ctrl-p"] }`. Another action that had the key loses it. [All actions](screen.md#keys).
+        screen_keys: ScreenKeys = ScreenKeys::default(), File "TABLE", "each action has its own";
     }
     "Prompt and signals" {
         /// A template that takes the place of the built-in prompt. A relative path counts from the project.

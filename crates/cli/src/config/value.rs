@@ -331,9 +331,10 @@ pub(crate) enum Dirty {
 
 macro_rules! value_by_name {
     ($($name:ty),+) => { $(
-        impl Value for $name {
+        impl $crate::config::value::Value for $name {
             fn parse(text: &str) -> Result<Self, String> {
-                <Self as ValueEnum>::from_str(text, false).map_err(|_| format!("write one of {}", names::<Self>()))
+                <Self as ValueEnum>::from_str(text, false)
+                    .map_err(|_| format!("write one of {}", $crate::config::value::names::<Self>()))
             }
             fn show(&self) -> String {
                 self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
@@ -342,8 +343,9 @@ macro_rules! value_by_name {
     )+ };
 }
 value_by_name!(AgentFormat, Dirty, OnExhausted);
+pub(super) use value_by_name;
 
-fn names<T: ValueEnum>() -> String {
+pub(super) fn names<T: ValueEnum>() -> String {
     let names: Vec<String> =
         T::value_variants().iter().filter_map(T::to_possible_value).map(|v| v.get_name().to_owned()).collect();
     names.join(", ")

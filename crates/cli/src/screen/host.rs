@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ralphloop_engine::control;
 use ralphloop_engine::journal;
+use ralphloop_engine::process::Call;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::{Msg, Request};
@@ -19,6 +20,9 @@ use super::sheets::Sheets;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Every so many looks it is asked whether the run's process is alive.
 const ALIVE: u32 = 5;
+
+/// How long tmux has to take a text.
+const HOLD: Duration = Duration::from_secs(5);
 
 /// What is needed to answer.
 #[derive(Debug, Clone)]
@@ -83,7 +87,10 @@ impl Host {
                 let said = "the run pauses after the present attempt; `ralphloop resume` goes on";
                 self.ask(control::Request::Pause, Some(said)).await
             }
+            Request::Skip(story) => self.ask(control::Request::Skip { story }, None).await,
+            Request::Retry(story) => self.ask(control::Request::Retry { story }, None).await,
             Request::Guide(text) => self.ask(control::Request::Guide { text }, Some("noted for the next prompt")).await,
+            Request::Hold(text) => self.hold(text).await,
             Request::MakeSheet(id) => Some(self.sheets.make(id, &self.folder, &self.place.repository).await),
             Request::ReadSheet { id, version, chunk } => self.sheets.read(id, version, chunk),
             Request::Offers => Some(Msg::Offers(match self.folder.fold() {
@@ -102,6 +109,15 @@ impl Host {
         if let Some(msg) = msg {
             drop(self.screen.send(msg));
         }
+    }
+
+    /// tmux takes no text for the clipboard from a program that runs in it, unless it was told to; its own command is heard.
+    async fn hold(&self, text: String) -> Option<Msg> {
+        std::env::var_os("TMUX").filter(|name| !name.is_empty())?;
+        let call = Call::new("tmux", &self.cwd).args(["load-buffer", "-w", "-"]).stdin_bytes(text).timeout(HOLD);
+        // The terminal has been given it too.
+        drop(self.place.spawner.run(call).await);
+        None
     }
 
     async fn ask(&self, request: control::Request, said: Option<&str>) -> Option<Msg> {

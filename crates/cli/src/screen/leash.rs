@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use ralphloop_core::ids::StoryId;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::{Ready, TakingUp};
 use rustix::process::{Pid, Signal, getpid, kill_process, setsid};
@@ -42,6 +43,7 @@ pub(super) enum Wanted {
     Unfinished,
     Never,
     Run(String),
+    Retry(String, String),
 }
 
 impl From<&TakingUp> for Wanted {
@@ -50,6 +52,7 @@ impl From<&TakingUp> for Wanted {
             TakingUp::Unfinished => Self::Unfinished,
             TakingUp::Never => Self::Never,
             TakingUp::Run(folder) => Self::Run(folder.id.to_string()),
+            TakingUp::Retry(folder, story) => Self::Retry(folder.id.to_string(), story.to_string()),
         }
     }
 }
@@ -70,6 +73,7 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
         Wanted::Unfinished => Wish::Open,
         Wanted::Never => Wish::Fresh,
         Wanted::Run(id) => Wish::Run(repository::find_run(Some(&id), &host)?),
+        Wanted::Retry(id, story) => Wish::Retry(repository::find_run(Some(&id), &host)?, StoryId::from(story.as_str())),
     };
     // Who was to be asked was asked by the screen's process.
     go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen, None)

@@ -12,6 +12,7 @@ use std::io::IsTerminal as _;
 use std::sync::mpsc;
 
 use ralphloop_core::event::StopCause;
+use ralphloop_core::ids::StoryId;
 use ralphloop_engine::control;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
@@ -26,14 +27,15 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::task::JoinHandle;
 
 use crate::arguments::ViewArguments;
+use crate::config::{self, Layer};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
 use crate::verbs::between::Between;
 use crate::verbs::launch::Prepared;
-use crate::verbs::repository;
 use crate::verbs::take_up::{self, Asker, Wish};
+use crate::verbs::{self, repository};
 use crate::view::{status, summary};
 use leash::{Begun, Leashed, Order};
 
@@ -60,12 +62,27 @@ pub(crate) fn wanted(view: ViewArguments) -> Result<bool, CliError> {
     }
 }
 
-fn options(own: bool, host: &Host) -> Options {
-    let no_color = host.environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let theme = if no_color { Theme::NoColor } else { Theme::default() };
+/// How the screen looks, and the keys that it obeys.
+#[derive(Debug, Clone)]
+struct Look {
+    keys: Keymap,
+    theme: Theme,
+}
+
+impl Look {
+    /// As the settings say that hold where the program was called.
+    fn of(host: &Host) -> Result<Self, CliError> {
+        let (config, _) = config::load(&host.cwd, &host.environment, Layer::default())?;
+        let no_color = host.environment.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+        Ok(Self { keys: config.settings.screen_keys.keymap(), theme: config.settings.screen_theme.theme(no_color) })
+    }
+}
+
+fn options(own: bool, look: &Look) -> Options {
+    let Look { keys, theme } = look.clone();
     let zone = jiff::tz::TimeZone::system();
     let utc_offset = zone.to_offset(jiff::Timestamp::now()).seconds();
-    Options { keys: Keymap::default(), theme, own, utc_offset }
+    Options { keys, theme, own, utc_offset }
 }
 
 /// Starts a run in a process of its own and shows it.
@@ -76,6 +93,7 @@ pub(crate) fn run(
     between: Option<&Between>,
     host: &Host,
 ) -> Result<Exit, CliError> {
+    let look = Look::of(host)?;
     let runtime = repository::runtime()?;
     let begun = runtime.block_on(async {
         let place = repository::open(host).await?;
@@ -95,7 +113,7 @@ pub(crate) fn run(
                 between.into_iter().for_each(Between::run_begins);
                 Session::with(signals, USING)
             });
-            show_own(&runtime, session, *leashed, place, host)
+            show_own(&runtime, session, *leashed, (place, &look), host)
         }
     }
 }
@@ -122,11 +140,12 @@ fn show_own(
     runtime: &tokio::runtime::Runtime,
     session: std::io::Result<Session>,
     mut leashed: Leashed,
-    place: Place,
+    (place, look): (Place, &Look),
     host: &Host,
 ) -> Result<Exit, CliError> {
     let folder = leashed.folder.clone();
-    let shown = session.and_then(|mut session| show(runtime, &mut session, &folder, place, host, Some(&mut leashed)));
+    let shown =
+        session.and_then(|mut session| show(runtime, &mut session, &folder, (place, look), host, Some(&mut leashed)));
     let left = match shown {
         Ok((left, complaints)) => {
             complaints.iter().for_each(|line| output::talk(&format!("{line}\n")));
@@ -169,6 +188,10 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave, 
             )
             .hint(format!("`ralphloop resume {}` puts it back and goes on", folder.id)))
         }
+        Leave::Retry(story) => {
+            runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
+            try_again(folder, story, host)
+        }
         Leave::Done => {
             let exit = runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
@@ -179,12 +202,22 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave, 
     }
 }
 
+/// Goes on with a run that is over to try a story of it again, on the screen as before.
+fn try_again(folder: RunFolder, story: StoryId, host: &Host) -> Result<Exit, CliError> {
+    let view = ViewArguments { tui: true, headless: false, json: false };
+    verbs::run::retry(folder, story, Layer::default(), view, host)
+}
+
 /// Shows a run that somebody else started, or that is over.
 pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
     let place = runtime.block_on(repository::open(host))?;
-    let shown = Session::enter(USING).and_then(|mut session| show(&runtime, &mut session, folder, place, host, None));
-    shown.map_err(|error| unusable(&error))?;
+    let look = Look::of(host)?;
+    let shown =
+        Session::enter(USING).and_then(|mut session| show(&runtime, &mut session, folder, (place, &look), host, None));
+    if let (Leave::Retry(story), _) = shown.map_err(|error| unusable(&error))? {
+        return try_again(folder.clone(), story, host);
+    }
     let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
     let pid = folder.live_process().map(|process| process.pid);
     output::talk(&status::Status::of(&run, pid).text());
@@ -200,7 +233,7 @@ fn show(
     runtime: &tokio::runtime::Runtime,
     session: &mut Session,
     folder: &RunFolder,
-    place: Place,
+    (place, look): (Place, &Look),
     host: &Host,
     mut leashed: Option<&mut Leashed>,
 ) -> std::io::Result<(Leave, Vec<String>)> {
@@ -231,7 +264,7 @@ fn show(
     });
     drop(to_screen);
     let leashed = leashed.map(|leashed| &*leashed);
-    let mut model = Model::of_run(options(leashed.is_some(), host), app::size(), app::now());
+    let mut model = Model::of_run(options(leashed.is_some(), look), app::size(), app::now());
     let left = session.show(&mut model, &from_host, |request| match (&request, leashed) {
         (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
             drop(to_talk.send(request));

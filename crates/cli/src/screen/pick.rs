@@ -3,17 +3,19 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::app::{self, Session};
 use ralphloop_tui::pick::Picker;
 use ralphloop_tui::pick::port::{Found, Left, Msg, Question, Request};
+use ralphloop_tui::port::Leave;
 use tokio::runtime::Runtime;
 
 use super::leash::{Begun, Leashed};
 use super::preview::Desk;
-use super::{USING, begin, show, show_own, unusable};
+use super::{Look, USING, begin, show, show_own, unusable};
 use crate::config::Layer;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -40,6 +42,8 @@ type Started = (Box<Leashed>, Place);
 enum Until {
     /// A run has begun.
     Begun(Box<Leashed>, Place),
+    /// A run that is over is to be gone on with, to try a story of it again.
+    Again(RunFolder, StoryId),
     /// They were left.
     Left(Exit),
 }
@@ -73,6 +77,7 @@ fn going_on(host: &Host) -> Option<RunFolder> {
 
 /// Shows the screens before a run until they are left, or until the run that was begun there is left.
 pub(crate) fn pick(called: Called, host: &Host) -> Result<Exit, CliError> {
+    let look = Look::of(host)?;
     let runtime = repository::runtime()?;
     let (to_screen, found) = channel();
     let (requests, asked) = channel();
@@ -89,15 +94,20 @@ pub(crate) fn pick(called: Called, host: &Host) -> Result<Exit, CliError> {
     };
     let serving = runtime.spawn_blocking(move || clerk.serve(&asked));
     let mut session = Session::enter(USING).map_err(|error| unusable(&error))?;
-    let mut screen = Picker::new(super::options(false, host), app::size(), app::now());
+    let mut screen = Picker::new(super::options(false, &look), app::size(), app::now());
     let ends = Ends { found, requests, answers, started };
-    let began = until_left(&runtime, &mut session, &mut screen, &ends, host);
+    let began = until_left(&runtime, &mut session, &mut screen, &ends, (host, &look));
     // Whoever waits for an answer has nobody any more.
     drop((ends.requests, ends.answers, ends.found));
     match began? {
+        Until::Again(folder, story) => {
+            drop(session);
+            runtime.block_on(super::ended(serving));
+            super::try_again(folder, story, host)
+        }
         Until::Begun(leashed, place) => {
             runtime.block_on(super::ended(serving));
-            show_own(&runtime, Ok(session), *leashed, place, host)
+            show_own(&runtime, Ok(session), *leashed, (place, &look), host)
         }
         Until::Left(exit) => {
             drop(session);
@@ -112,7 +122,7 @@ fn until_left(
     session: &mut Session,
     screen: &mut Picker,
     ends: &Ends,
-    host: &Host,
+    (host, look): (&Host, &Look),
 ) -> Result<Until, CliError> {
     loop {
         let left = session.show(screen, &ends.found, |request| match request {
@@ -130,7 +140,10 @@ fn until_left(
             Left::Look(run) => {
                 let folder = repository::find_run(Some(run.as_str()), host)?;
                 let place = runtime.block_on(repository::open(host))?;
-                show(runtime, session, &folder, place, host, None).map_err(|error| unusable(&error))?;
+                let shown = show(runtime, session, &folder, (place, look), host, None);
+                if let (Leave::Retry(story), _) = shown.map_err(|error| unusable(&error))? {
+                    return Ok(Until::Again(folder, story));
+                }
                 drop(ends.requests.send(Request::Find));
             }
         }

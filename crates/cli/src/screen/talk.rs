@@ -249,7 +249,8 @@ fn export(folder: &Path, cwd: &Path, call: &CallId) -> Result<PathBuf, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let from = path(folder, call);
     let name = from.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let to = cwd.join(format!("ralphloop-{}.txt", name.trim_end_matches(".jsonl.zst")));
+    let run = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let to = cwd.join(format!("ralphloop-{run}-{}.txt", name.trim_end_matches(".jsonl.zst")));
     let mut transcript = Transcript::open(&from).map_err(|e| text(&e))?;
     let file = std::fs::File::create(&to).map_err(|e| text(&e))?;
     let mut out = std::io::BufWriter::new(file);

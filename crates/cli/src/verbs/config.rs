@@ -25,7 +25,7 @@ pub(super) fn config(arguments: &ConfigArguments, host: &Host) -> Result<Exit, C
 fn text(config: &config::Config, host: &Host) -> String {
     let mut text = String::new();
     let mut heading = "";
-    let width = config.rows().map(|(key, ..)| key.name.len()).max().unwrap_or(0);
+    let width = config.rows().map(|(key, ..)| key.written().len()).max().unwrap_or(0);
     for (key, value, origin) in config.rows() {
         if key.heading != heading {
             let blank = if heading.is_empty() { "" } else { "\n" };
@@ -37,7 +37,7 @@ fn text(config: &config::Config, host: &Host) -> String {
             Origin::Default => output::styled(output::DIM, "default"),
             origin => output::harmless(&origin.to_string()).into_owned(),
         };
-        let _ = writeln!(text, "  {:width$}  {}  [{place}]", key.name, output::one_line(&value));
+        let _ = writeln!(text, "  {:width$}  {}  [{place}]", key.written(), output::one_line(&value));
     }
     let _ = writeln!(text);
     let files = [config::project_file(&host.cwd), config::user_file(&host.environment)];

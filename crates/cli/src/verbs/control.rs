@@ -1,10 +1,13 @@
-//! `stop`, `pause` and `guide`: requests to a run that is at work, from another terminal.
+//! `stop`, `pause`, `guide`, `skip` and `retry`: requests to a run that is at work, from another terminal.
 
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::run::{Run, StoryState};
 use ralphloop_engine::control::{self, Request};
 use ralphloop_engine::runs::RunFolder;
 
-use super::repository::{find_run, no_run, runtime, state};
-use crate::arguments::{GuideArguments, PauseArguments, StopArguments};
+use super::repository::{damaged, find_run, no_run, runtime, state};
+use super::run;
+use crate::arguments::{GuideArguments, PauseArguments, RetryArguments, SkipArguments, StopArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
@@ -40,6 +43,65 @@ pub(super) fn guide(arguments: &GuideArguments, host: &Host) -> Result<Exit, Cli
     Ok(Exit::DONE)
 }
 
+pub(super) fn skip(arguments: &SkipArguments, host: &Host) -> Result<Exit, CliError> {
+    let folder = running(arguments.run.as_deref(), host)?;
+    let run = folder.fold().map_err(|error| damaged(&error))?.run;
+    let story = known(&arguments.story, &run)?;
+    let then = match run.record(&story).map(|record| &record.state) {
+        Some(state) if state.passed() => return Err(CliError::usage(format!("{story} has passed already"))),
+        Some(StoryState::Skipped) => return Err(CliError::usage(format!("{story} is skipped already"))),
+        Some(StoryState::Running) => "; its attempt is ended, kept and put back",
+        _ => "",
+    };
+    ask(&folder, &Request::Skip { story: story.clone() })?;
+    output::talk(&format!("run {} skips {story}{then}; `ralphloop retry {story}` takes it up again\n", folder.id));
+    Ok(Exit::DONE)
+}
+
+pub(super) fn retry(arguments: RetryArguments, host: &Host) -> Result<Exit, CliError> {
+    let RetryArguments { story, run: wanted, view, settings } = arguments;
+    let folder = match (&wanted, at_work(host)?.as_slice()) {
+        (None, [folder]) => folder.clone(),
+        (None, [_, _, ..]) => running(None, host)?,
+        (wanted, _) => find_run(wanted.as_deref(), host)?,
+    };
+    let run = folder.fold().map_err(|error| damaged(&error))?.run;
+    let story = known(&story, &run)?;
+    let record = run.record(&story);
+    match record.map(|record| &record.state) {
+        Some(state) if state.passed() => return Err(CliError::usage(format!("{story} has passed already"))),
+        Some(StoryState::Pending) if folder.live_process().is_some() => {
+            return Err(CliError::usage(format!("{story} is waiting for its turn")));
+        }
+        Some(StoryState::Running) if folder.live_process().is_some() && record.is_some_and(|r| !r.is_put_aside()) => {
+            return Err(CliError::usage(format!("{story} is being worked on")));
+        }
+        _ => {}
+    }
+    if folder.live_process().is_none() {
+        return run::retry(folder, story, settings, view, host);
+    }
+    ask(&folder, &Request::Retry { story: story.clone() })?;
+    output::talk(&format!("run {} tries {story} again, with all its attempts\n", folder.id));
+    Ok(Exit::DONE)
+}
+
+/// The story of that name.
+fn known(story: &str, run: &Run) -> Result<StoryId, CliError> {
+    let id = StoryId::from(story);
+    if run.record(&id).is_some() {
+        return Ok(id);
+    }
+    let ids: Vec<String> = run.records().map(|(story, _)| output::one_line(story.id.as_str())).collect();
+    Err(CliError::usage(format!("run {} has no story {}", run.id(), output::one_line(story)))
+        .hint(format!("it has {}", ids.join(", "))))
+}
+
+fn at_work(host: &Host) -> Result<Vec<RunFolder>, CliError> {
+    let runs = state(host)?.runs().map_err(|error| no_run(&error.into()))?;
+    Ok(runs.into_iter().filter(|folder| folder.live_process().is_some()).collect())
+}
+
 /// The run of that name, or the one that is at work.
 fn running(wanted: Option<&str>, host: &Host) -> Result<RunFolder, CliError> {
     if wanted.is_some() {
@@ -50,13 +112,11 @@ fn running(wanted: Option<&str>, host: &Host) -> Result<RunFolder, CliError> {
                 .hint("`ralphloop status` shows how it ended")),
         };
     }
-    let runs = state(host)?.runs().map_err(|error| no_run(&error.into()))?;
-    let mut alive = runs.into_iter().filter(|folder| folder.live_process().is_some());
-    match (alive.next(), alive.next()) {
-        (Some(folder), None) => Ok(folder),
-        (Some(one), Some(two)) => Err(CliError::usage("several runs are at work here, name one of them")
+    match at_work(host)?.as_slice() {
+        [folder] => Ok(folder.clone()),
+        [one, two, ..] => Err(CliError::usage("several runs are at work here, name one of them")
             .hint(format!("{}, {} …; `ralphloop runs` lists them", one.id, two.id))),
-        (None, _) => Err(CliError::usage("no run is at work in this repository")
+        [] => Err(CliError::usage("no run is at work in this repository")
             .hint("`ralphloop status` shows how the latest one ended")),
     }
 }

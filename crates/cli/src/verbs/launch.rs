@@ -62,6 +62,14 @@ impl Launch {
         serde_json::from_slice(&folder.launch()?).ok()
     }
 
+    /// If only some stories were named, this one is named too.
+    pub(crate) fn with_story(mut self, story: &StoryId) -> Self {
+        if !self.stories.is_empty() && !self.stories.iter().any(|named| named == story.as_str()) {
+            self.stories.push(story.to_string());
+        }
+        self
+    }
+
     /// As it is kept in the folder of its run.
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, CliError> {
         serde_json::to_vec(self)

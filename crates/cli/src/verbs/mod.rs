@@ -57,6 +57,8 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Stop(arguments) => control::stop(&arguments, host),
         Verb::Pause(arguments) => control::pause(&arguments, host),
         Verb::Guide(arguments) => control::guide(&arguments, host),
+        Verb::Skip(arguments) => control::skip(&arguments, host),
+        Verb::Retry(arguments) => control::retry(*arguments, host),
         Verb::Verify(arguments) => verify::verify(*arguments, host),
         Verb::Config(arguments) => config::config(&arguments, host),
         Verb::Agents(arguments) => agents::agents(&arguments, host),

@@ -1,11 +1,13 @@
 //! `run` and `resume`: the loop, and what is printed of it.
 
 use ralphloop_core::event::Event;
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
 use ralphloop_engine::driver::DriveError;
 use ralphloop_engine::finish;
 use ralphloop_engine::notice;
+use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::{self, Ready, Request, Started};
 use ralphloop_engine::work::{self, WorkError};
 use tokio::runtime::Handle;
@@ -16,6 +18,7 @@ use super::launch::{Launch, Prepared};
 use super::take_up::{self, Asker, Wish};
 use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
+use crate::config::Layer;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
@@ -86,15 +89,31 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
         }
         wish = Wish::Fresh;
     }
-    let launch = if let Some(launch) = Launch::of_run(&folder) {
-        launch
-    } else {
-        let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
-        output::warn("the flags that the run was started with are not known any more; the present settings hold");
-        Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
-    };
-    let prepared = launch.prepare(arguments.settings, host)?;
+    let prepared = launch_of(&folder, &arguments.settings, host)?.prepare(arguments.settings, host)?;
     go(prepared, wish, asks, arguments.view, None, host)
+}
+
+/// How the run in that folder was called.
+fn launch_of(folder: &RunFolder, settings: &Layer, host: &Host) -> Result<Launch, CliError> {
+    if let Some(launch) = Launch::of_run(folder) {
+        return Ok(launch);
+    }
+    let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
+    output::warn("the flags that the run was started with are not known any more; the present settings hold");
+    Ok(Launch::new(Some(run.plan().work.to_string()), Vec::new(), settings, host))
+}
+
+/// Goes on with a run that nobody is at work on, to try one of its stories again.
+pub(crate) fn retry(
+    folder: RunFolder,
+    story: StoryId,
+    settings: Layer,
+    view: ViewArguments,
+    host: &Host,
+) -> Result<Exit, CliError> {
+    let launch = launch_of(&folder, &settings, host)?.with_story(&story);
+    let asks = take_up::can_ask(view);
+    go(launch.prepare(settings, host)?, Wish::Retry(folder, story), asks, view, None, host)
 }
 
 /// Starts the run, shows what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.

@@ -180,7 +180,6 @@ impl Teller<'_> {
 /// Whether a fact is among those that were asked for.
 fn concerns(arguments: &LogArguments, fact: &Fact) -> bool {
     let Some(story) = &arguments.story else { return true };
-    fact.attempt().is_some_and(|attempt| {
-        attempt.story.as_str() == story && arguments.attempt.is_none_or(|number| attempt.number == number)
-    })
+    let right_attempt = arguments.attempt.is_none_or(|number| fact.attempt().is_some_and(|a| a.number == number));
+    right_attempt && fact.story().is_some_and(|about| about.as_str() == story)
 }

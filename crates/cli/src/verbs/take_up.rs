@@ -4,6 +4,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::policy;
 use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
@@ -36,6 +37,8 @@ pub(crate) enum Wish {
     Fresh,
     /// This one.
     Run(RunFolder),
+    /// This one, to try a story of it again.
+    Retry(RunFolder, StoryId),
 }
 
 /// Whoever answers before a run begins.
@@ -56,6 +59,12 @@ pub(crate) async fn decide(
     let state = StateFolder::of(&place.repository.places().common_dir);
     let (folder, run) = match wish {
         Wish::Fresh => return Ok(clean_tree(asker, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
+        Wish::Retry(folder, story) => {
+            let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
+            // What an interrupted attempt left cannot be told from changes, and is kept and put back.
+            let ready = run.attempts().len() > 0 || clean_tree(asker, &mut prepared.settings, place).await?;
+            return Ok(ready.then_some(TakingUp::Retry(folder, story)));
+        }
         Wish::Run(folder) => {
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
             (folder, run)

@@ -2,7 +2,7 @@
 
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
-use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
+use ralphloop_core::evidence::{CheckResult, Merge};
 use ralphloop_core::ids::AttemptId;
 use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_core::units::Usd;
@@ -49,8 +49,10 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
                 one_line(branch_name(branch)),
             )]
         }
-        Fact::Restarted { landed, .. } => {
-            vec![format!("Run {} goes on; {} stories have landed in it", run.id(), landed.len())]
+        Fact::Restarted { landed, retry, .. } => {
+            let mut lines = vec![format!("Run {} goes on; {} stories have landed in it", run.id(), landed.len())];
+            lines.extend(retry.iter().map(|story| one_line(&run.came_of_retry(story))));
+            lines
         }
         Fact::PlanChecked { spec } => match spec {
             PlanChange::Same => Vec::new(),
@@ -74,7 +76,7 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
                 "Agent of {} ended after {}: {}{cost}",
                 one_line(&attempt.to_string()),
                 span(report.took),
-                end_text(&report.end, &report.claim)
+                one_line(&report.end.in_words(&report.claim))
             )]
         }
         Fact::TreeInspected { report, .. } => {
@@ -104,6 +106,8 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         Fact::Reverted { attempt, kept, notes } => reverted_lines(attempt, kept.as_deref(), notes, run),
         Fact::StopRequested { cause, level } => vec![stopping(*cause, *level).to_owned()],
         Fact::PauseRequested => vec!["Pausing after this attempt".to_owned()],
+        Fact::SkipRequested { story } => vec![one_line(&run.came_of_skip(story))],
+        Fact::RetryRequested { story } => vec![one_line(&run.came_of_retry(story))],
         Fact::GuidanceAdded { text } => vec![format!("Guidance for the next prompt: {}", one_line(text))],
         Fact::LearningAdded { text } => vec![format!("Learning: {}", one_line(text))],
         Fact::RunEnded { outcome } => vec![format!("Run ended: {}", one_line(&outcome_text(outcome)))],
@@ -229,6 +233,7 @@ fn reverted_lines(attempt: &AttemptId, kept: Option<&str>, notes: &[String], run
         match record.state {
             StoryState::Failed => lines.push(format!("Story {story} failed: {reason}")),
             StoryState::Blocked => lines.push(format!("Story {story} is blocked: {reason}")),
+            StoryState::Skipped => lines.push(format!("Story {story} is skipped")),
             StoryState::Pending if !reason.is_empty() => lines.push(format!("{name} did not pass: {reason}")),
             _ => {}
         }
@@ -237,38 +242,4 @@ fn reverted_lines(attempt: &AttemptId, kept: Option<&str>, notes: &[String], run
         lines.push(format!("Until {}: {}", rfc3339(wait.until), one_line(&wait.reason)));
     }
     lines
-}
-
-/// How an agent ended, in a few words.
-fn end_text(end: &AgentEnd, claim: &Claim) -> String {
-    match end {
-        AgentEnd::Finished => match claim {
-            Claim::Complete => "it claims that the story is complete".to_owned(),
-            Claim::Failed { reason } => format!("it says that it failed: {}", one_line(reason)),
-            Claim::Blocked { reason } => format!("it says that it is blocked: {}", one_line(reason)),
-            Claim::None { near_miss: Some(seen) } => {
-                format!("no signal, but something like one in another form: {}", one_line(seen))
-            }
-            Claim::None { near_miss: None } => "no signal".to_owned(),
-        },
-        AgentEnd::NoFinalMessage => "no final message".to_owned(),
-        AgentEnd::NoOutput => "no output".to_owned(),
-        AgentEnd::Error { message } => format!("error: {}", one_line(message)),
-        AgentEnd::Crashed { status, message } => format!("crashed ({status}): {}", one_line(message)),
-        AgentEnd::NeverSpoke { after } => format!("no output within {} of its start", span(*after)),
-        AgentEnd::Silent { after, .. } => format!("no output for {} (idle timeout)", span(*after)),
-        AgentEnd::TimedOut { after } => format!("its time of {} was up (agent timeout)", span(*after)),
-        AgentEnd::Looped { call, times } => format!("the same call {times} times in a row: {}", one_line(call)),
-        AgentEnd::PermissionDenied { tools } => format!("permission denied: {}", one_line(&tools.join(", "))),
-        AgentEnd::PromptTooLong { message } => format!("prompt too long: {}", one_line(message)),
-        AgentEnd::Limit { message, .. } => format!("limit of the account: {}", one_line(message)),
-        AgentEnd::Overloaded { message } => format!("provider overloaded: {}", one_line(message)),
-        AgentEnd::Network { message } => format!("network: {}", one_line(message)),
-        AgentEnd::SignIn { message, .. } => format!("not signed in: {}", one_line(message)),
-        AgentEnd::NoCredit { message } => format!("no credit: {}", one_line(message)),
-        AgentEnd::ModelUnknown { message } => format!("model unknown: {}", one_line(message)),
-        AgentEnd::CannotStart { message } => format!("could not start: {}", one_line(message)),
-        AgentEnd::Stopped => "stopped by us".to_owned(),
-        AgentEnd::Internal { message } => format!("could not be watched: {}", one_line(message)),
-    }
 }

@@ -174,7 +174,10 @@ fn style(event: &Event, run: &Run) -> Style {
             Some(StoryState::Failed) => BAD,
             _ => WARN,
         },
-        Fact::StopRequested { .. } | Fact::PauseRequested => WARN,
+        Fact::StopRequested { .. }
+        | Fact::PauseRequested
+        | Fact::SkipRequested { .. }
+        | Fact::RetryRequested { .. } => WARN,
         _ => Style::new(),
     }
 }

@@ -6,33 +6,13 @@ pub(crate) mod public;
 pub(crate) mod status;
 pub(crate) mod summary;
 
-use std::time::Duration;
-
 use ralphloop_core::units::Timestamp;
+pub(crate) use ralphloop_core::units::{span, whole_span};
 
 /// A time as RFC 3339 in UTC, to the second.
 pub(crate) fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0)
         .map_or_else(|_| at.0.to_string(), |t| t.strftime("%Y-%m-%dT%H:%M:%SZ").to_string())
-}
-
-/// A span for people: `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`.
-pub(crate) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..10 => format!("{:.1} s", span.as_secs_f64()),
-        10..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
-/// [`span`], to the second: what counts up while somebody looks.
-pub(crate) fn whole_span(whole: Duration) -> String {
-    match whole.as_secs() {
-        seconds @ 0..10 => format!("{seconds} s"),
-        _ => span(whole),
-    }
 }
 
 /// The time of the day where the user is, for people who look on.
@@ -65,12 +45,6 @@ pub(crate) fn without_uncounted(calls: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn spans_read_as_people_say_them() {
-        let texts: Vec<String> = [400, 12_000, 185_000, 7_440_000].map(|ms| span(Duration::from_millis(ms))).to_vec();
-        assert_eq!(texts, ["0.4 s", "12 s", "3 min 5 s", "2 h 4 min"]);
-    }
 
     #[test]
     fn times_are_utc_to_the_second() {

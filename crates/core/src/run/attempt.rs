@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::ahead::Approach;
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
+use super::steer::STOPPED;
 use super::{Baseline, Run};
 use crate::effect::{Brief, Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
@@ -44,6 +45,8 @@ pub struct Attempt {
     pub(super) approach: Approach,
     /// The waits for a provider that had begun when its agent was called last.
     pub(super) waits: u32,
+    /// Its story was skipped: it is put back as soon as what runs for it has ended, whatever that comes to.
+    pub(super) dropped: bool,
 }
 
 /// How far an attempt is. What a phase needs lives inside it.
@@ -175,6 +178,7 @@ impl Attempt {
             resolves: Vec::new(),
             approach: Approach::default(),
             waits: 0,
+            dropped: false,
         }
     }
 
@@ -304,7 +308,10 @@ impl Run {
     pub(super) fn stop_attempt(&mut self, id: &AttemptId) -> Vec<Effect> {
         match self.attempt(id) {
             Some(attempt) if attempt.stoppable() => vec![Effect::StopWork { attempt: id.clone() }],
-            Some(attempt) if attempt.rests() => self.revert(id, "the run was stopped", AfterRevert::Again),
+            Some(attempt) if attempt.rests() => {
+                let why = self.cut_short(id).unwrap_or(STOPPED);
+                self.revert(id, why, AfterRevert::Again)
+            }
             _ => Vec::new(),
         }
     }
@@ -318,7 +325,7 @@ impl Run {
     // Base checks and checkpoint.
 
     fn begun(&mut self, id: &AttemptId) -> Vec<Effect> {
-        if self.begins_nothing() {
+        if self.begins_nothing() || self.cut_short(id).is_some() {
             self.abandon(id);
             return self.go_on();
         }
@@ -358,7 +365,7 @@ impl Run {
         check: CheckRef,
         result: &CheckResult,
     ) -> Vec<Effect> {
-        if self.begins_nothing() || *result == CheckResult::Stopped {
+        if self.begins_nothing() || self.cut_short(id).is_some() || *result == CheckResult::Stopped {
             self.abandon(id);
             return self.go_on();
         }
@@ -394,8 +401,8 @@ impl Run {
     }
 
     fn checkpointed(&mut self, id: &AttemptId) -> Vec<Effect> {
-        if self.begins_nothing() {
-            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        if let Some(why) = self.cut_short(id).or(self.halted.then_some(HALTED)) {
+            return self.revert(id, why, AfterRevert::Again);
         }
         let brief = self.first_brief(id);
         self.start_agent(id, CallNumber(0), brief)
@@ -447,8 +454,8 @@ impl Run {
         report: Box<AgentReport>,
         tree: &TreeReport,
     ) -> Vec<Effect> {
-        if self.stopping_now() {
-            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        if let Some(why) = self.cut_short(id) {
+            return self.revert(id, why, AfterRevert::Again);
         }
         if matches!(report.end, AgentEnd::TimedOut { .. })
             && self.time_left().is_some_and(|left| left.is_zero())
@@ -508,13 +515,14 @@ impl Run {
     }
 
     fn checked(&mut self, id: &AttemptId, mut checking: Checking, result: &CheckResult) -> Vec<Effect> {
-        if !self.stopping_now()
+        if self.cut_short(id).is_none()
             && let Some(proof) = checking.merged.take_if(|_| self.is_lost(id))
         {
             return self.queue(id, *proof);
         }
-        if self.stopping_now() || *result == CheckResult::Stopped {
-            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        let stopped = (*result == CheckResult::Stopped).then_some(STOPPED);
+        if let Some(why) = self.cut_short(id).or(stopped) {
+            return self.revert(id, why, AfterRevert::Again);
         }
         let Some(check) = checking.queue.pop_front() else { return Vec::new() };
         let base = self.attempt(id).map(|attempt| &attempt.base);
@@ -565,8 +573,8 @@ impl Run {
         failures: Vec<Failure>,
         tree: &TreeId,
     ) -> Vec<Effect> {
-        if self.stopping_now() {
-            return self.revert(id, "the run was stopped", AfterRevert::Again);
+        if let Some(why) = self.cut_short(id) {
+            return self.revert(id, why, AfterRevert::Again);
         }
         if self.halted {
             return self.revert(id, HALTED, AfterRevert::Again);
@@ -613,6 +621,6 @@ pub(super) fn reason_of(cause: &Cause) -> String {
     match cause {
         Cause::Limit { message, .. } => format!("the provider's limit was reached: {message}"),
         Cause::Provider { message } | Cause::Environment { message } => message.clone(),
-        Cause::Stopped => "the run was stopped".to_owned(),
+        Cause::Stopped => STOPPED.to_owned(),
     }
 }

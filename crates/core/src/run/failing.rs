@@ -79,6 +79,14 @@ impl Run {
                 record.kept.push((id.number, kept.clone()));
             }
         }
+        let aside = self.stories.get(&id.story).is_some_and(|record| record.put_aside);
+        let then = match then {
+            // What it came to no longer matters.
+            AfterRevert::Charge { .. } | AfterRevert::Block { .. } | AfterRevert::Unmerged { .. } if aside => {
+                AfterRevert::Again
+            }
+            then => then,
+        };
         if !matches!(then, AfterRevert::Charge { .. } | AfterRevert::Block { .. }) {
             self.take_guidance_back(&mut attempt);
         }
@@ -87,7 +95,7 @@ impl Run {
             AfterRevert::End(outcome) => self.end(outcome),
             AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
-                if let Some(record) = self.stories.get_mut(&id.story) {
+                if let Some(record) = self.stories.get_mut(&id.story).filter(|_| !aside) {
                     record.reason = Some(reason_of(&cause));
                 }
                 self.wait_for(&cause, attempt.waits)

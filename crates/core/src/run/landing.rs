@@ -54,10 +54,8 @@ impl Run {
     }
 
     fn may_not_land(&mut self, id: &AttemptId) -> Option<Vec<Effect>> {
-        if self.stopping_now() {
-            return Some(self.revert(id, "the run was stopped", AfterRevert::Again));
-        }
-        self.halted.then(|| self.revert(id, HALTED, AfterRevert::Again))
+        let why = self.cut_short(id).or(self.halted.then_some(HALTED))?;
+        Some(self.revert(id, why, AfterRevert::Again))
     }
 
     pub(super) fn next_turn(&self) -> u32 {
@@ -80,8 +78,8 @@ impl Run {
     pub(super) fn merging_step(&mut self, id: &AttemptId, proof: Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::Merged { call, number, .. } if *call != proof.call || !self.awaits_merge(id, *number) => Vec::new(),
-            Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
-                self.revert(id, "the run was stopped", AfterRevert::Again)
+            Fact::Merged { .. } | Fact::MergeFailed { .. } if let Some(why) = self.cut_short(id) => {
+                self.revert(id, why, AfterRevert::Again)
             }
             Fact::Merged { .. } if self.halted => self.revert(id, HALTED, AfterRevert::Again),
             Fact::Merged { .. } if self.is_lost(id) => self.queue(id, proof),
@@ -194,8 +192,8 @@ impl Run {
                 self.revert(id, &reason, AfterRevert::Block { reason: reason.clone() })
             }
             Fact::Trespassed { why, .. } => self.trespass_found(id, why),
-            Fact::LandingFailed { .. } if self.stopping_now() => {
-                self.revert(id, "the run was stopped", AfterRevert::Again)
+            Fact::LandingFailed { .. } if let Some(why) = self.cut_short(id) => {
+                self.revert(id, why, AfterRevert::Again)
             }
             Fact::LandingFailed { why, .. } => {
                 let reason = format!("the story could not be committed: {why}");

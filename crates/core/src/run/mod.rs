@@ -9,6 +9,7 @@ mod landing;
 mod limits;
 mod recover;
 mod schedule;
+mod steer;
 mod story;
 
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ use crate::units::Timestamp;
 
 use attempt::AfterRevert;
 use limits::Trouble;
+use recover::Meanwhile;
 
 /// What the run as a whole is doing. Attempts may be under way in all of these but the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -184,14 +186,16 @@ impl Run {
         }
         self.last_at = at;
         match &event.fact {
-            Fact::Restarted { policy, landed, spec, agent, cut_off } => {
+            Fact::Restarted { policy, landed, spec, agent, cut_off, retry } => {
                 self.count_cut_off(cut_off);
-                self.restarted(policy, landed, spec, agent)
+                self.restarted(policy, agent, Meanwhile { landed, spec, retry })
             }
             Fact::PlanChecked { spec } => self.plan_checked(spec),
             Fact::Woke => self.woke(),
             Fact::StopRequested { cause, level } => self.stop_requested(*cause, *level),
             Fact::PauseRequested => self.pause_requested(),
+            Fact::SkipRequested { story } => self.skip_requested(story),
+            Fact::RetryRequested { story } => self.retry_requested(story),
             Fact::GuidanceAdded { text } => {
                 self.guidance.push(text.clone());
                 Vec::new()
@@ -314,50 +318,6 @@ impl Run {
         let mut effects = self.put_back(Attempt::rests, landing::HALTED);
         effects.extend(self.end_alarmed(outcome, known));
         effects
-    }
-
-    fn stop_requested(&mut self, cause: StopCause, level: StopLevel) -> Vec<Effect> {
-        let level = match self.stop {
-            Some((_, earlier)) if earlier >= level => return Vec::new(),
-            _ => level,
-        };
-        self.stop = Some((cause, level));
-        let mut effects = if level == StopLevel::Now { self.stop_work() } else { Vec::new() };
-        if let Activity::Waiting(_) = self.activity {
-            effects.extend(self.end(Outcome::Stopped { cause }));
-        }
-        effects
-    }
-
-    /// Ends what runs for the attempts under way, and puts back those that only wait for their turn.
-    fn stop_work(&mut self) -> Vec<Effect> {
-        let ids: Vec<AttemptId> = self.attempts.values().map(|a| a.id.clone()).collect();
-        ids.into_iter().flat_map(|id| self.stop_attempt(&id)).collect()
-    }
-
-    fn pause_requested(&mut self) -> Vec<Effect> {
-        self.pause = true;
-        match self.activity {
-            Activity::Waiting(_) => self.go_on(),
-            _ => Vec::new(),
-        }
-    }
-
-    /// What has not called its agent yet does not, and what waits to land goes on waiting.
-    fn begins_nothing(&self) -> bool {
-        self.halted || self.stopping_now()
-    }
-
-    fn stopping_now(&self) -> bool {
-        matches!(self.stop, Some((_, StopLevel::Now)))
-    }
-
-    fn asked_to_end(&self) -> Option<Outcome> {
-        match self.stop {
-            Some((cause, _)) => Some(Outcome::Stopped { cause }),
-            None if self.pause => Some(Outcome::Paused { reason: "asked to pause; resume goes on".to_owned() }),
-            None => None,
-        }
     }
 
     /// Keeps a learning, once.

@@ -9,6 +9,16 @@ use crate::ids::{CommitId, StoryId};
 use crate::outcome::Outcome;
 use crate::policy::Policy;
 
+/// What is different from when the run was left.
+pub(super) struct Meanwhile<'a> {
+    /// Stories whose commit stands on the branch.
+    pub(super) landed: &'a [(StoryId, CommitId)],
+    /// What became of the spec.
+    pub(super) spec: &'a PlanChange,
+    /// What a person wants tried again.
+    pub(super) retry: &'a [StoryId],
+}
+
 impl Run {
     /// Counts what calls had used that were under way when the process died.
     pub(super) fn count_cut_off(&mut self, calls: &[CutOff]) {
@@ -25,13 +35,8 @@ impl Run {
         }
     }
 
-    pub(super) fn restarted(
-        &mut self,
-        policy: &Policy,
-        landed: &[(StoryId, CommitId)],
-        spec: &PlanChange,
-        agent: &str,
-    ) -> Vec<Effect> {
+    pub(super) fn restarted(&mut self, policy: &Policy, agent: &str, meanwhile: Meanwhile<'_>) -> Vec<Effect> {
+        let Meanwhile { landed, spec, retry } = meanwhile;
         if self.policy.gates != policy.gates {
             self.gate_times.clear();
         }
@@ -55,6 +60,9 @@ impl Run {
             self.renew_stories();
         }
         self.reselect();
+        for story in retry {
+            self.try_again(story);
+        }
         // How the spec reads before lanes are put back is not looked at, since the attempts may have touched it.
         let interrupted = std::mem::take(&mut self.attempts);
         let mut effects = Vec::new();
@@ -129,7 +137,7 @@ impl Run {
 
     pub(super) fn set_pending(&mut self, story: &StoryId) {
         if let Some(record) = self.stories.get_mut(story) {
-            record.state = StoryState::Pending;
+            record.rest();
         }
     }
 
@@ -142,7 +150,7 @@ impl Run {
             if !record.state.passed() {
                 record.selected = self.policy.only.contains(id) && !record.taken_out;
                 if record.selected && record.state == StoryState::Skipped {
-                    record.state = StoryState::Pending;
+                    record.renew();
                 }
             }
         }

@@ -24,7 +24,7 @@ impl Run {
                 Some(record) if record.taken_out => {
                     record.taken_out = false;
                     record.selected = selected;
-                    if record.state == StoryState::Skipped {
+                    if record.state == StoryState::Skipped && !record.put_aside {
                         let first = StoryRecord::first(story, selected);
                         record.state = first.state;
                         record.reason = first.reason;

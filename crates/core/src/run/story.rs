@@ -66,6 +66,8 @@ pub struct StoryRecord {
     pub(super) waits_for: Option<StoryId>,
     /// A person took it out of the spec.
     pub(super) taken_out: bool,
+    /// A person skipped it, until somebody wants it tried again.
+    pub(super) put_aside: bool,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -73,6 +75,9 @@ pub struct StoryRecord {
     pub(super) tell: Tell,
     pub(super) streak: Option<(Fingerprint, u32)>,
 }
+
+/// Why a story that a person skipped is not passed.
+const SKIPPED: &str = "skipped by you";
 
 impl StoryRecord {
     pub(super) fn new(state: StoryState, selected: bool, reason: Option<String>) -> Self {
@@ -88,6 +93,7 @@ impl StoryRecord {
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,
+            put_aside: false,
             failure: None,
             conflicts: 0,
             tell: Tell::Nothing,
@@ -95,9 +101,23 @@ impl StoryRecord {
         }
     }
 
+    /// A person skipped it: it is not begun, and an attempt of it that is under way comes to nothing.
+    pub fn is_put_aside(&self) -> bool {
+        self.put_aside
+    }
+
+    /// No attempt of it is under way any more, and none has decided about it.
+    pub(super) fn rest(&mut self) {
+        self.state = if self.put_aside { StoryState::Skipped } else { StoryState::Pending };
+        if self.put_aside {
+            self.reason = Some(SKIPPED.to_owned());
+        }
+    }
+
     /// Gives the story all its attempts back, because a person acted.
     pub(super) fn renew(&mut self) {
         self.state = StoryState::Pending;
+        self.put_aside = false;
         self.waits_for = None;
         self.charged = 0;
         self.conflicts = 0;

@@ -13,6 +13,7 @@ mod lanes;
 mod limits;
 mod restarts;
 mod simulation;
+mod steering;
 mod stops;
 mod support;
 mod verdicts;

@@ -181,6 +181,8 @@ pub(crate) struct Play {
     landings: u32,
     /// Told with the next restart.
     pub(crate) cut_off: Vec<CutOff>,
+    /// What the next restart is to try again.
+    pub(crate) retry: Vec<StoryId>,
 }
 
 impl Play {
@@ -213,6 +215,7 @@ impl Play {
             results: BTreeMap::new(),
             landings: 0,
             cut_off: Vec::new(),
+            retry: Vec::new(),
         };
         play.asked(effects);
         play
@@ -391,12 +394,14 @@ impl Play {
         std::mem::take(&mut self.ended).into_values().rev().for_each(|call| self.agents.push_front(call));
         self.run = Run::replay(&self.events).expect("the journal makes a run");
         let cut_off = std::mem::take(&mut self.cut_off);
+        let retry = std::mem::take(&mut self.retry);
         self.tell(Fact::Restarted {
             policy: Box::new(policy),
             landed: landed.iter().map(|(s, c)| (StoryId::from(*s), CommitId::from(*c))).collect(),
             spec,
             agent: "scripted".to_owned(),
             cut_off,
+            retry,
         });
     }
 

@@ -75,6 +75,12 @@ pub(crate) enum Planted {
     KeepsLostGround,
     /// What was prepared on a candidate is taken to stand on the branch.
     LandsAhead,
+    /// A wish to skip a story is only taken down.
+    DeafToSkip,
+    /// Whatever runs for a story that is skipped goes on.
+    SkipsInWords,
+    /// A wish to try a story again is only taken down.
+    DeafToRetry,
 }
 
 /// What is known of the moment at which an effect is asked for.
@@ -87,7 +93,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 33] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -118,6 +124,9 @@ impl Planted {
         Self::TooManyJobs,
         Self::KeepsLostGround,
         Self::LandsAhead,
+        Self::DeafToSkip,
+        Self::SkipsInWords,
+        Self::DeafToRetry,
     ];
 
     /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that
@@ -163,6 +172,15 @@ impl Planted {
                     *fact = Fact::LearningAdded { text: "stop".to_owned() };
                 }
             }
+            Self::DeafToSkip if matches!(fact, Fact::SkipRequested { .. }) => {
+                *fact = Fact::LearningAdded { text: "skip".to_owned() };
+            }
+            Self::SkipsInWords => skip_in_words(fact, run),
+            Self::DeafToRetry => match fact {
+                Fact::RetryRequested { .. } => *fact = Fact::LearningAdded { text: "retry".to_owned() },
+                Fact::Restarted { retry, .. } => retry.clear(),
+                _ => {}
+            },
             Self::BelievesSilence => {
                 if let Fact::AgentEnded { report, .. } = fact
                     && matches!(report.claim, Claim::None { .. })
@@ -257,6 +275,15 @@ fn ignore_trespass(fact: &mut Fact, run: Option<&Run>) {
         && let Some(Phase::Merging(proof)) = run.and_then(|run| run.attempt(attempt)).map(|a| &a.phase)
     {
         *fact = Fact::Merged { attempt: attempt.clone(), call: proof.call, number: 0, merge: Merge::Current };
+    }
+}
+
+/// The story under way is not heard of; only those that wait are skipped.
+fn skip_in_words(fact: &mut Fact, run: Option<&Run>) {
+    if let Fact::SkipRequested { story } = fact
+        && run.is_some_and(|run| run.attempts().any(|attempt| attempt.id.story == *story))
+    {
+        *fact = Fact::LearningAdded { text: "skip".to_owned() };
     }
 }
 

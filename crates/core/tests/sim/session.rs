@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{Event, Fact, PlanChange, StopCause, StopLevel};
-use ralphloop_core::ids::{AttemptId, CommitId, RunId};
+use ralphloop_core::ids::{AttemptId, CommitId, RunId, StoryId};
 use ralphloop_core::policy::{Place, Policy};
 use ralphloop_core::run::{Activity, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
@@ -207,10 +207,14 @@ impl Session {
         self.sentences += 1;
         let text = format!("sentence {}", self.sentences);
         let cause = *self.rng.pick(&[StopCause::Hup, StopCause::Int, StopCause::Term, StopCause::Request]);
-        let fact = match self.rng.below(10) {
+        let stories: Vec<StoryId> = self.run().plan().stories.iter().map(|story| story.id.clone()).collect();
+        let story = if stories.is_empty() { StoryId::from("none") } else { self.rng.pick(&stories).clone() };
+        let fact = match self.rng.below(14) {
             0 => Fact::StopRequested { cause, level: StopLevel::AfterAttempt },
             1 => Fact::StopRequested { cause, level: StopLevel::Now },
             2 => Fact::PauseRequested,
+            10 | 11 => Fact::SkipRequested { story },
+            12 | 13 => Fact::RetryRequested { story },
             3 => Fact::LearningAdded { text: format!("learning {}", self.sentences % 4) },
             _ => Fact::GuidanceAdded { text },
         };
@@ -219,10 +223,7 @@ impl Session {
 
     /// One turn of the loop: journal, step, effects.
     fn take(&mut self, mut fact: Fact) -> Result<(), Breach> {
-        let stop = match &fact {
-            Fact::StopRequested { level, .. } => Some(*level),
-            _ => None,
-        };
+        let said = fact.clone();
         if let Some(planted) = self.planted {
             planted.distort(&mut fact, self.run.as_ref(), &self.awaited);
         }
@@ -238,11 +239,11 @@ impl Session {
         let event = Event { at: self.now(), fact };
         self.note(|_| format!("<- {:?}", event.fact));
         if self.planted == Some(Planted::ActsBeforeTheJournal) && self.run.is_some() {
-            self.watch.stop_asked(stop);
+            self.watch.heard(&said, self.run.as_ref());
             return self.act_first(event);
         }
         self.journal.push(event.clone());
-        self.watch.stop_asked(stop);
+        self.watch.heard(&said, self.run.as_ref());
         let effects = self.step(&event)?;
         if self.dies(2) && !restarted {
             return self.crash();
@@ -518,13 +519,17 @@ impl Session {
 
     fn take_up(&mut self) -> Result<(), Breach> {
         let run = Run::replay(&self.journal).map_err(|_| "the journal is none".to_owned())?;
-        self.watch.restarted(run.activity());
+        self.watch.restarted(&run, &self.policy);
+        let stories: Vec<StoryId> = run.records().map(|(story, _)| story.id.clone()).collect();
+        let again = self.rng.chance(200) && !stories.is_empty();
+        let retry: Vec<StoryId> = if again { vec![self.rng.pick(&stories).clone()] } else { Vec::new() };
         let fact = Fact::Restarted {
             policy: Box::new(self.policy.clone()),
             landed: self.world.landed(),
             spec: self.world.read_spec(run.plan()),
             agent: "scripted".to_owned(),
             cut_off: Vec::new(),
+            retry,
         };
         self.run = Some(run);
         self.awaited.clear();

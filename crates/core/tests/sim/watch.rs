@@ -56,6 +56,15 @@ pub(crate) struct Watch {
     turn: Option<AttemptId>,
     restarts: u32,
     repairs: BTreeMap<AttemptId, u32>,
+    /// Stories that a person does not want done, and attempts that were under way when they said so.
+    skipped: BTreeSet<StoryId>,
+    dropped: BTreeSet<AttemptId>,
+    /// How often a person gave a story all its attempts back.
+    again: BTreeMap<StoryId, u32>,
+    /// Stories that a person asked for by name while the run went on.
+    wanted: BTreeSet<StoryId>,
+    /// The last thing heard was that these are to be tried again.
+    to_be_open: BTreeSet<StoryId>,
     /// Attempts whose agents were called after the money was spent, since the run was taken up.
     overspent: BTreeSet<AttemptId>,
 }
@@ -66,10 +75,40 @@ fn lanes(policy: &Policy, run: &Run) -> usize {
 }
 
 impl Watch {
-    /// Somebody wants the run to stop, and knows that it has been heard.
-    pub(crate) fn stop_asked(&mut self, level: Option<StopLevel>) {
-        self.stop = self.stop.max(level);
-        self.excuses += u32::from(level.is_some());
+    /// What somebody wants of the run is about to be taken in by it, and they know that it has been heard.
+    pub(crate) fn heard(&mut self, said: &Fact, run: Option<&Run>) {
+        let state = |story: &StoryId| run.and_then(|run| run.record(story)).map(|record| &record.state);
+        match said {
+            Fact::StopRequested { level, .. } => {
+                self.stop = self.stop.max(Some(*level));
+                self.excuses += 1;
+            }
+            Fact::SkipRequested { story } => {
+                let open = state(story).is_some_and(|state| !state.passed() && *state != StoryState::Skipped);
+                if open && self.skipped.insert(story.clone()) {
+                    self.excuses += 1;
+                    let under_way = run.into_iter().flat_map(Run::attempts).find(|attempt| attempt.id.story == *story);
+                    self.dropped.extend(under_way.map(|attempt| attempt.id.clone()));
+                }
+            }
+            Fact::RetryRequested { story } => {
+                let ends = run.is_some_and(|run| matches!(run.activity(), Activity::Ending(_) | Activity::Ended(_)));
+                if !ends {
+                    self.wants_again(story, state(story));
+                }
+            }
+            Fact::Restarted { retry, .. } => retry.iter().for_each(|story| self.wants_again(story, state(story))),
+            _ => {}
+        }
+    }
+
+    fn wants_again(&mut self, story: &StoryId, state: Option<&StoryState>) {
+        self.skipped.remove(story);
+        if matches!(state, Some(StoryState::Failed | StoryState::Blocked | StoryState::Skipped)) {
+            *self.again.entry(story.clone()).or_default() += 1;
+            self.wanted.insert(story.clone());
+            self.to_be_open.insert(story.clone());
+        }
     }
 
     /// A fact is in the journal, and the core has taken it in.
@@ -89,6 +128,13 @@ impl Watch {
             _ => {}
         }
         self.watch_lanes(run)?;
+        for story in std::mem::take(&mut self.to_be_open) {
+            // It may be blocked again, or gone from the spec, by what was looked at in the same step.
+            let charged = run.record(&story).filter(|r| r.state == StoryState::Failed || r.is_put_aside());
+            if charged.is_some() {
+                return Err(format!("{story} was to be tried again, and is {:?}", charged.map(|r| &r.state)));
+            }
+        }
         for (story, record) in run.records() {
             if record.charged > run.policy().max_retries + 1 {
                 return Err(format!("{} is charged {} attempts", story.id, record.charged));
@@ -135,7 +181,13 @@ impl Watch {
     }
 
     /// The process is gone, or the run was ended, and it is taken up again.
-    pub(crate) fn restarted(&mut self, before: &Activity) {
+    pub(crate) fn restarted(&mut self, run: &Run, policy: &Policy) {
+        // What is named with `--story` is wanted, whatever was said before.
+        self.skipped.retain(|story| !policy.only.contains(story));
+        if !policy.only.is_empty() {
+            self.wanted.clear();
+        }
+        let before = run.activity();
         self.halted = false;
         self.turn = None;
         self.queue.clear();
@@ -196,6 +248,14 @@ impl Watch {
             {
                 return Err(format!("{attempt}: {effect:?}, although something was moved under the run"));
             }
+            Effect::Begin { attempt, .. } if self.skipped.contains(&attempt.story) => {
+                return Err(format!("{attempt} begins although its story is skipped"));
+            }
+            Effect::StartAgent { attempt, .. } | Effect::Merge { attempt, .. } | Effect::Land { attempt, .. }
+                if self.dropped.contains(attempt) =>
+            {
+                return Err(format!("{attempt}: {effect:?}, although its story is skipped"));
+            }
             Effect::Begin { attempt, lane } => self.begins(attempt, *lane, policy, run)?,
             Effect::StartAgent { attempt, brief, .. } => {
                 if stopped_now {
@@ -236,7 +296,8 @@ impl Watch {
                     self.excuses += 1;
                     let times = self.unmerged.entry(attempt.story.clone()).or_default();
                     *times += 1;
-                    if *times > UNMERGED * (self.renewals + 1) + self.restarts {
+                    let renewals = self.renewals + self.again.get(&attempt.story).copied().unwrap_or(0);
+                    if *times > UNMERGED * (renewals + 1) + self.restarts {
                         return Err(format!("{attempt} is the {times}. attempt of its story that is not merged"));
                     }
                 }
@@ -265,7 +326,8 @@ impl Watch {
         }
         let begun = self.begun.entry(attempt.story.clone()).or_default();
         *begun += 1;
-        let most = (policy.max_retries + 1) * (self.renewals + 1) + self.excuses;
+        let renewals = self.renewals + self.again.get(&attempt.story).copied().unwrap_or(0);
+        let most = (policy.max_retries + 1) * (renewals + 1) + self.excuses;
         if *begun > most {
             return Err(format!("{attempt} is one attempt too many: {most} are allowed"));
         }
@@ -340,6 +402,13 @@ impl Watch {
             return Err(format!("something was moved under the run, and it ends as {outcome:?}"));
         }
         kept(run, world)?;
+        for story in &self.skipped {
+            match run.record(story) {
+                Some(r) if r.state.passed() || (r.state == StoryState::Skipped && r.reason.is_some()) => {}
+                Some(r) => return Err(format!("{story} was skipped, and is {:?} ({:?})", r.state, r.reason)),
+                None => {}
+            }
+        }
         self.outcome_is_true(outcome, run, world)?;
         agree(run, world)?;
         for text in &self.guidance {
@@ -361,7 +430,7 @@ impl Watch {
             .plan
             .stories
             .iter()
-            .filter(|s| if only.is_empty() { wanted(s) } else { only.contains(&s.id) })
+            .filter(|s| self.wanted.contains(&s.id) || if only.is_empty() { wanted(s) } else { only.contains(&s.id) })
             .map(|s| &s.id)
             .filter(|id| !world.is_done(id))
             .collect();

@@ -1,5 +1,7 @@
 //! The binary on a terminal of its own: what is seen on it, and keys.
 
+mod picture;
+
 use std::io::{Read as _, Write as _};
 use std::num::NonZeroU16;
 use std::process::{Child, ChildStdin, Stdio};

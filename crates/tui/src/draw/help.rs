@@ -11,14 +11,16 @@ use crate::theme::Theme;
 
 pub(crate) fn draw(buffer: &mut Buffer, size: Rect, keys: &Keymap, theme: Theme, from: usize) {
     let room = usize::from(size.width.saturating_sub(6)).min(96);
+    let names = |action| keys.keys(action).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let column = TABLE.iter().map(|(action, ..)| text::width(&names(*action))).max().unwrap_or(0).min(room / 3);
     let mut lines = Vec::new();
     for (action, _, _, what) in TABLE {
-        let names = keys.keys(*action).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let names = text::cut(&names(*action), column).into_owned();
         let mut rows = Vec::new();
-        text::wrap(what, room.saturating_sub(16).max(10), &mut rows);
+        text::wrap(what, room.saturating_sub(column + 2).max(10), &mut rows);
         for (at, row) in rows.iter().enumerate() {
             let names = if at == 0 { names.as_str() } else { "" };
-            lines.push((format!("{names:14}  {row}"), Style::new()));
+            lines.push((format!("{names:column$}  {row}"), Style::new()));
         }
     }
     let fit = usize::from(size.height).saturating_sub(4).max(1);

@@ -307,7 +307,6 @@ impl Model {
                 (Action::Guide, "guide"),
                 (Action::Next, "story"),
                 (Action::NextTab, "tab"),
-                (Action::Search, "search"),
                 (Action::Help, "all keys"),
             ],
             (false, false) => &[

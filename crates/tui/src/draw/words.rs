@@ -1,24 +1,12 @@
 //! Facts in words.
 
-use std::time::Duration;
-
 use ralphloop_core::effect::Ground;
-use ralphloop_core::evidence::{AgentEnd, Claim, Usage};
+use ralphloop_core::evidence::Usage;
 use ralphloop_core::run::StoryState;
 use ralphloop_core::units::Timestamp;
+pub(crate) use ralphloop_core::units::whole_span as span;
 
 use crate::model::Tone;
-use crate::text::one_line;
-
-/// `4 s`, `3 min 5 s`, `2 h 4 min`.
-pub(crate) fn span(span: Duration) -> String {
-    let seconds = span.as_secs();
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
 
 /// `1 file`, `2 files`.
 pub(crate) fn count(number: u32, one: &str, many: &str) -> String {
@@ -70,39 +58,5 @@ pub(crate) fn story(state: &StoryState) -> (Tone, &'static str, &'static str) {
         StoryState::Failed => (Tone::Bad, "✗", "failed"),
         StoryState::Blocked => (Tone::Warn, "■", "blocked"),
         StoryState::Skipped => (Tone::Dim, "-", "skipped"),
-    }
-}
-
-/// How an agent ended.
-pub(crate) fn agent_end(end: &AgentEnd, claim: &Claim) -> String {
-    match end {
-        AgentEnd::Finished => match claim {
-            Claim::Complete => "says that the story is complete".to_owned(),
-            Claim::Failed { reason } => format!("says that it failed: {}", one_line(reason)),
-            Claim::Blocked { reason } => format!("says that it is blocked: {}", one_line(reason)),
-            Claim::None { near_miss: Some(seen) } => {
-                format!("no signal, but something like one in another form: {}", one_line(seen))
-            }
-            Claim::None { near_miss: None } => "ended without a signal".to_owned(),
-        },
-        AgentEnd::NoFinalMessage => "ended without a final message".to_owned(),
-        AgentEnd::NoOutput => "ended without any output".to_owned(),
-        AgentEnd::Error { message } => format!("error: {}", one_line(message)),
-        AgentEnd::Crashed { status, message } => format!("crashed ({status}): {}", one_line(message)),
-        AgentEnd::NeverSpoke { after } => format!("no output within {} of its start", span(*after)),
-        AgentEnd::Silent { after, .. } => format!("no output for {}", span(*after)),
-        AgentEnd::TimedOut { after } => format!("its time of {} was up", span(*after)),
-        AgentEnd::Looped { call, times } => format!("the same call {times} times in a row: {}", one_line(call)),
-        AgentEnd::PermissionDenied { tools } => format!("permission denied: {}", one_line(&tools.join(", "))),
-        AgentEnd::PromptTooLong { message } => format!("prompt too long: {}", one_line(message)),
-        AgentEnd::Limit { message, .. } => format!("limit of the account: {}", one_line(message)),
-        AgentEnd::Overloaded { message } => format!("provider overloaded: {}", one_line(message)),
-        AgentEnd::Network { message } => format!("network: {}", one_line(message)),
-        AgentEnd::SignIn { message, .. } => format!("not signed in: {}", one_line(message)),
-        AgentEnd::NoCredit { message } => format!("no credit: {}", one_line(message)),
-        AgentEnd::ModelUnknown { message } => format!("model unknown: {}", one_line(message)),
-        AgentEnd::CannotStart { message } => format!("could not start: {}", one_line(message)),
-        AgentEnd::Stopped => "stopped by us".to_owned(),
-        AgentEnd::Internal { message } => format!("could not be watched: {}", one_line(message)),
     }
 }

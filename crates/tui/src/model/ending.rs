@@ -94,6 +94,7 @@ impl Model {
                 }
             },
             (Step::Choose(_), Action::Back | Action::NextTab | Action::Ending) => self.run.ending = None,
+            (Step::Choose(_), Action::Retry) => self.retry(true, requests),
             (Step::Confirm(gesture), Action::Accept) => {
                 let gesture = *gesture;
                 ending.step = Step::Doing(gesture);

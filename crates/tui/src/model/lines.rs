@@ -103,11 +103,11 @@ fn checks(model: &Model, watched: &Watched, page: &mut Page) {
         page.say(Tone::Dim, "No gate or check has run yet.");
     }
     for check in &one.checks {
-        check_lines(check, model, page);
+        check_lines(check, watched, model, page);
     }
 }
 
-fn check_lines(check: &Checked, model: &Model, page: &mut Page) {
+fn check_lines(check: &Checked, watched: &Watched, model: &Model, page: &mut Page) {
     let stage = match check.stage {
         CheckStage::Baseline => "before the attempt: ".to_owned(),
         CheckStage::Call(call) if call.0 == 0 => String::new(),
@@ -124,7 +124,9 @@ fn check_lines(check: &Checked, model: &Model, page: &mut Page) {
         }
         Some(CheckResult::Passed) => page.say(Tone::Good, format!("✓ {stage}{label} ({took}{cached})")),
         Some(CheckResult::Failed { why, output }) => {
-            page.say(Tone::Bad, format!("✗ {stage}{label}: {} ({took}{cached})", text::one_line(why)));
+            let before = check.stage != CheckStage::Baseline && watched.was_red(&check.label);
+            let before = if before { ", red before the story too" } else { "" };
+            page.say(Tone::Bad, format!("✗ {stage}{label}: {} ({took}{cached}{before})", text::one_line(why)));
             page.below(Tone::Plain, output);
         }
         Some(CheckResult::CouldNotRun { why }) => {
@@ -172,7 +174,7 @@ fn call_lines(call: &Called, model: &Model, page: &mut Page) {
         }
         Some(report) => {
             let cost = report.usage.cost.map_or_else(String::new, |cost| format!(", {cost}"));
-            let end = words::agent_end(&report.end, &report.claim);
+            let end = text::one_line(&report.end.in_words(&report.claim));
             page.say(Tone::Plain, format!("{which}: {end} ({}{cost})", words::span(report.took)));
         }
     }
@@ -281,7 +283,7 @@ fn result(model: &Model, watched: &Watched, page: &mut Page) {
             let failed = watched.tries_of(&story.id).next_back().map(|(_, one)| &one.checks);
             for check in failed.into_iter().flatten() {
                 if let Some(CheckResult::Failed { .. }) = check.result {
-                    check_lines(check, model, page);
+                    check_lines(check, watched, model, page);
                 }
             }
         }

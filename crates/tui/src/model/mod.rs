@@ -4,6 +4,7 @@ pub(crate) mod ending;
 mod input;
 mod lines;
 mod run;
+mod steer;
 mod stopping;
 mod talk;
 

@@ -8,6 +8,7 @@ use super::Model;
 use super::ending::Ending;
 use super::input::{Input, InputFor};
 use super::lines::{self, Shown};
+use super::steer::Doubt;
 use super::stopping::Stopping;
 use super::talk::Talk;
 use crate::draw::layout::Areas;
@@ -81,6 +82,8 @@ pub(crate) struct RunScreen {
     /// So many stories had landed when that was asked for.
     pub(crate) landed_as_of: usize,
     pub(crate) stopping: Stopping,
+    /// A story that is worked on was to be skipped once.
+    pub(super) doubt: Doubt,
     /// Whether a process works on it was told once.
     looked: bool,
     /// The run is over, and what becomes of its commits is asked.
@@ -169,6 +172,7 @@ impl Model {
             Fact::Restarted { .. } => run.ending = None,
             _ => {}
         }
+        self.tell_of_wish(event);
     }
 
     pub(super) fn alive(&mut self, alive: bool, requests: &mut Vec<Request>) {
@@ -217,6 +221,8 @@ impl Model {
                 self.stop(ralphloop_core::event::StopCause::Request, false, requests);
             }
             Action::Pause => requests.push(Request::Pause),
+            Action::Skip => self.skip(over, requests),
+            Action::Retry => self.retry(over, requests),
             Action::Guide => self.input = Some(Input::new(InputFor::Guidance)),
             Action::Previous => self.run.move_by(-1),
             Action::Next => self.run.move_by(1),
@@ -311,6 +317,7 @@ impl Model {
         match text {
             Some(text) => {
                 self.say(format!("copied {} characters", text.chars().count()));
+                requests.push(Request::Hold(text.clone()));
                 requests.push(Request::Copy(text));
             }
             None => self.say("there is nothing to copy"),

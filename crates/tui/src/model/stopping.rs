@@ -103,7 +103,7 @@ impl Model {
         let quit = self.options.keys.name(crate::keys::Action::Quit);
         Some(match (self.run.stopping.slow, self.options.own) {
             (true, true) => {
-                format!("Still stopping after {seconds} s ({what}). To leave at once: {quit} three times within 3 s")
+                format!("Still stopping after {seconds} s; to leave at once: {quit} three times within 3 s ({what})")
             }
             _ => format!("Stopping: the agent was asked to end; what has landed stays ({what})"),
         })

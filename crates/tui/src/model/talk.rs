@@ -360,7 +360,11 @@ fn lay_out(entry: &Entry, open: bool, width: usize) -> Vec<String> {
         let mut lines = text.lines().filter(|line| !line.trim().is_empty());
         let first = lines.next().unwrap_or_default();
         let more = lines.count();
-        let more = if more == 0 { String::new() } else { format!("  (+{more} lines)") };
+        let more = match more {
+            0 => String::new(),
+            1 => "  (+1 line)".to_owned(),
+            more => format!("  (+{more} lines)"),
+        };
         let room = width.saturating_sub(text::width(&more) + text::width(label));
         // A line may be very long, and no more of it is seen than this.
         let head: String = first.chars().take(width * 2).collect();

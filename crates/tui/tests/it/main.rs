@@ -1,6 +1,7 @@
 //! The screen from outside: events and keys go in, cells and requests come out.
 
 mod ending;
+mod loop_screen;
 mod picking;
 mod snapshot;
 

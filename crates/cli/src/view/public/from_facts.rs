@@ -2,7 +2,8 @@
 
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
-use ralphloop_core::run::{Activity, Run, StoryState};
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
 
 use super::{CheckWord, ClaimWord, End, EndWord, PublicEvent, RunState, SaidClaim};
 use crate::view::status::outcome_text;
@@ -114,7 +115,11 @@ fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
             agent: agent.clone(),
             stories: plan.stories.len(),
         }],
-        Fact::Restarted { .. } => vec![PublicEvent::RunResumed { time, run: run.id().to_string() }],
+        Fact::Restarted { retry, .. } => {
+            let mut events = vec![PublicEvent::RunResumed { time: time.clone(), run: run.id().to_string() }];
+            events.extend(retry.iter().flat_map(|story| retried(&time, story, run)));
+            events
+        }
         Fact::PlanChecked { spec } => match spec {
             PlanChange::Same => Vec::new(),
             PlanChange::Changed { .. } => vec![PublicEvent::PlanChanged { time, readable: true, message: None }],
@@ -126,6 +131,10 @@ fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
             vec![PublicEvent::RunStopping { time, now: *level == StopLevel::Now }]
         }
         Fact::PauseRequested => vec![PublicEvent::RunStopping { time, now: false }],
+        Fact::SkipRequested { story } if run.record(story).is_some_and(StoryRecord::is_put_aside) => {
+            vec![PublicEvent::StorySkipped { time, story: story.to_string() }]
+        }
+        Fact::RetryRequested { story } => retried(&time, story, run).into_iter().collect(),
         Fact::GuidanceAdded { text } => vec![PublicEvent::GuidanceAdded { time, text: text.clone() }],
         Fact::LearningAdded { text } => vec![PublicEvent::LearningAdded { time, text: text.clone() }],
         Fact::RunEnded { outcome } => vec![PublicEvent::RunEnded {
@@ -136,6 +145,11 @@ fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
         }],
         _ => Vec::new(),
     }
+}
+
+/// If it is to be tried.
+fn retried(time: &str, story: &StoryId, run: &Run) -> Option<PublicEvent> {
+    run.tries_again(story).then(|| PublicEvent::StoryRetried { time: time.to_owned(), story: story.to_string() })
 }
 
 fn millis(span: std::time::Duration) -> u64 {

@@ -188,6 +188,22 @@ pub(crate) enum PublicEvent {
         /// At once, the attempt reverted; otherwise after the attempt.
         now: bool,
     },
+    /// A person skipped a story; an attempt of it that is under way is reverted next.
+    #[serde(rename = "story.skipped")]
+    StorySkipped {
+        /// When.
+        time: String,
+        /// The story.
+        story: String,
+    },
+    /// A person wants a story tried again, with all its attempts.
+    #[serde(rename = "story.retried")]
+    StoryRetried {
+        /// When.
+        time: String,
+        /// The story.
+        story: String,
+    },
     /// A person gave a sentence for the next prompt.
     #[serde(rename = "guidance.added")]
     GuidanceAdded {
