@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use ralphloop_core::graph;
-use ralphloop_core::ids::{StoryId, TaskId};
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Context, SpecGate, Story, StoryKind, Task, WorkState};
 
 use super::{Abilities, Can, Ids};
@@ -114,15 +114,8 @@ fn said_by_tasks(story: &mut Story, abilities: Abilities) {
     }
     let lead = if story.tasks.is_empty() { "" } else { "Finish: " };
     story.tasks.push(Task {
-        id: TaskId(format!("{}#{}", story.id, story.tasks.len() + 1)),
-        text: format!("{lead}{}", story.title),
         state: if done { WorkState::Done } else { WorkState::Todo },
-        optional: false,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: None,
+        ..Task::new(format!("{}#{}", story.id, story.tasks.len() + 1), format!("{lead}{}", story.title))
     });
 }
 
