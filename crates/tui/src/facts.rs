@@ -81,7 +81,7 @@ impl Watched {
         };
         drop(self.run.step(event));
         let Some(attempt) = event.fact.attempt() else { return };
-        if let Fact::AttemptStarted { attempt } = &event.fact {
+        if let Fact::AttemptStarted { attempt, .. } = &event.fact {
             self.tries.insert(attempt.clone(), Try::new(event.at));
             return;
         }
@@ -243,6 +243,7 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
             format!("checks the base: {check}")
         }
         Phase::Checkpointing => "takes the checkpoint".to_owned(),
+        Phase::Held { .. } => "waits for the provider".to_owned(),
         Phase::Agent { call } if call.0 == 0 => "the agent works".to_owned(),
         Phase::Agent { call } => format!("the agent works (repair {})", call.0),
         Phase::Inspecting { .. } => "looks at the changes".to_owned(),
@@ -251,7 +252,7 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
             format!("runs a check: {check}")
         }
         Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
-        Phase::Merging(_) => "merges with what has landed meanwhile".to_owned(),
+        Phase::Merging(_) => "merges with what lands before it".to_owned(),
         Phase::Landing(_) => "commits".to_owned(),
         Phase::Reverting { .. } => "puts the tree back".to_owned(),
     }

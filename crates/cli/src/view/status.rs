@@ -290,12 +290,13 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
             format!("checking the base with `{check}`")
         }
         Phase::Checkpointing => "taking the checkpoint".to_owned(),
+        Phase::Held { .. } => "waits for the provider before the agent is called again".to_owned(),
         Phase::Agent { call } if call.0 == 0 => "the agent works".to_owned(),
         Phase::Agent { call } => format!("the agent works (repair {})", call.0),
         Phase::Inspecting { .. } => "looking at the tree".to_owned(),
         Phase::Checking(_) => "checking".to_owned(),
         Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
-        Phase::Merging(_) => "merging with what has landed meanwhile".to_owned(),
+        Phase::Merging(_) => "merging with what lands before it".to_owned(),
         Phase::Landing(_) => "committing".to_owned(),
         Phase::Reverting { .. } => "putting the tree back".to_owned(),
     }

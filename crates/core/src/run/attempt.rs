@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Approach;
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
 use super::{Baseline, Run};
-use crate::effect::{Effect, Failure, Ground};
+use crate::effect::{Brief, Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
@@ -31,12 +32,18 @@ pub struct Attempt {
     pub(super) base: Baseline,
     /// Calls that repaired.
     pub(super) repairs: u32,
-    /// How often its work was merged with what had landed meanwhile.
+    /// How often its work was merged.
     pub(super) merges: u32,
+    /// How often that was with what had landed meanwhile, and not with what was about to land.
+    pub(super) brought: u32,
     /// Stories that have landed since it began.
     pub(super) landed_meanwhile: Vec<StoryId>,
     /// The files in conflict that the agent is to resolve.
     pub(super) resolves: Vec<String>,
+    /// Where it is on its way to the branch.
+    pub(super) approach: Approach,
+    /// The waits for a provider that had begun when its agent was called last.
+    pub(super) waits: u32,
 }
 
 /// How far an attempt is. What a phase needs lives inside it.
@@ -51,6 +58,13 @@ pub enum Phase {
     },
     /// The checkpoint is being taken.
     Checkpointing,
+    /// The agent is to be called, once the provider need not be waited for any more.
+    Held {
+        /// Which call.
+        call: CallNumber,
+        /// What it will be told.
+        brief: Box<Brief>,
+    },
     /// The agent works.
     Agent {
         /// Which call.
@@ -67,7 +81,7 @@ pub enum Phase {
     Checking(Box<Checking>),
     /// Proven, and waits for its turn to land.
     Queued(Box<Proof>),
-    /// Its work is brought onto where the branch stands now.
+    /// Its work is brought onto the branch, or onto what is about to land.
     Merging(Box<Proof>),
     /// The commit is being made.
     Landing(Box<Proof>),
@@ -87,8 +101,8 @@ pub struct Checking {
     pub(super) tree: TreeReport,
     pub(super) queue: VecDeque<CheckRef>,
     pub(super) done: Vec<CheckEvidence>,
-    /// How the work was proven before it was merged.
-    pub(super) ground: Option<Ground>,
+    /// What was proven before it was merged.
+    pub(super) merged: Option<Box<Proof>>,
 }
 
 impl Checking {
@@ -107,6 +121,8 @@ pub struct Proof {
     pub ground: Ground,
     /// On which tree.
     pub tree: TreeId,
+    /// On which trees besides: what it was merged with came to nothing, or stands on the branch now.
+    pub(super) also: Vec<TreeId>,
     /// Its place in the queue.
     pub(super) turn: u32,
     pub(super) report: Box<AgentReport>,
@@ -154,8 +170,11 @@ impl Attempt {
             base,
             repairs: 0,
             merges: 0,
+            brought: 0,
             landed_meanwhile: Vec::new(),
             resolves: Vec::new(),
+            approach: Approach::default(),
+            waits: 0,
         }
     }
 
@@ -164,9 +183,12 @@ impl Attempt {
         Self { phase: Phase::Reverting { then: AfterRevert::Again }, ..Self::new(id, lane, Baseline::default()) }
     }
 
-    /// Programs run that can be ended: checks, the agent, a commit's hooks and its signing.
+    /// Programs run that can be ended: checks, the agent, what makes files anew, a commit's hooks and its signing.
     pub(super) fn stoppable(&self) -> bool {
-        matches!(self.phase, Phase::Baseline { .. } | Phase::Agent { .. } | Phase::Checking(_) | Phase::Landing(_))
+        matches!(
+            self.phase,
+            Phase::Baseline { .. } | Phase::Agent { .. } | Phase::Checking(_) | Phase::Merging(_) | Phase::Landing(_)
+        )
     }
 
     /// What follows once the lane of an interrupted attempt is put back: a verdict that was reached before holds.
@@ -183,9 +205,19 @@ impl Attempt {
         !matches!(self.phase, Phase::Beginning | Phase::Baseline { .. })
     }
 
-    /// It has not called the agent yet.
-    pub(super) fn is_before_agent(&self) -> bool {
-        matches!(self.phase, Phase::Beginning | Phase::Baseline { .. } | Phase::Checkpointing)
+    /// An agent will be called for it, unless something ends it.
+    pub(super) fn will_call(&self) -> bool {
+        matches!(self.phase, Phase::Beginning | Phase::Baseline { .. } | Phase::Checkpointing | Phase::Held { .. })
+    }
+
+    /// Its agent is to be called once the provider need not be waited for.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.phase, Phase::Held { .. })
+    }
+
+    /// Nothing is done for it: it waits for the provider, or for its turn to land.
+    pub(super) fn rests(&self) -> bool {
+        matches!(self.phase, Phase::Held { .. } | Phase::Queued(_))
     }
 }
 
@@ -217,6 +249,11 @@ impl Run {
                 let why = why.clone();
                 self.abandon(&id);
                 self.end(Outcome::Environment { reason: format!("no checkpoint could be taken: {why}") })
+            }
+            // Versions before held no call.
+            (Phase::Held { call, brief }, Fact::AgentStarted { call: started, .. }) if call == *started => {
+                drop(self.call_agent(&id, call, brief));
+                Vec::new()
             }
             (Phase::Agent { call }, Fact::AgentEnded { call: ended, report, .. }) if call == *ended => {
                 self.agent_ended(&id, call, report)
@@ -267,7 +304,7 @@ impl Run {
     pub(super) fn stop_attempt(&mut self, id: &AttemptId) -> Vec<Effect> {
         match self.attempt(id) {
             Some(attempt) if attempt.stoppable() => vec![Effect::StopWork { attempt: id.clone() }],
-            Some(attempt) if attempt.waits_to_land() => self.revert(id, "the run was stopped", AfterRevert::Again),
+            Some(attempt) if attempt.rests() => self.revert(id, "the run was stopped", AfterRevert::Again),
             _ => Vec::new(),
         }
     }
@@ -366,13 +403,27 @@ impl Run {
 
     // Agent and inspection.
 
-    pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: crate::effect::Brief) -> Vec<Effect> {
+    /// Calls the agent, or holds the call while the provider is waited for.
+    pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Brief) -> Vec<Effect> {
+        let mut effects = self.lose_candidate(id);
+        let brief = Box::new(brief);
+        if self.wait().is_some() {
+            self.phase(id, Phase::Held { call, brief });
+            return effects;
+        }
+        effects.push(self.call_agent(id, call, brief));
+        effects
+    }
+
+    pub(super) fn call_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Box<Brief>) -> Effect {
         self.calls += 1;
+        let waits = self.trouble.waits();
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.resolves.clone_from(&brief.conflicts);
+            attempt.waits = waits;
         }
         self.phase(id, Phase::Agent { call });
-        vec![Effect::StartAgent { attempt: id.clone(), call, brief: Box::new(brief) }]
+        Effect::StartAgent { attempt: id.clone(), call, brief }
     }
 
     fn agent_ended(&mut self, id: &AttemptId, call: CallNumber, report: &AgentReport) -> Vec<Effect> {
@@ -438,7 +489,7 @@ impl Run {
             return self.fail(id, failure, &report.end, &tree.tree);
         }
         let stage = CheckStage::Call(call);
-        self.next_check(id, Checking { call, stage, report, tree: tree.clone(), queue, done: Vec::new(), ground: None })
+        self.next_check(id, Checking { call, stage, report, tree: tree.clone(), queue, done: Vec::new(), merged: None })
     }
 
     /// The gates, the fastest first, then the story's own checks.
@@ -457,6 +508,11 @@ impl Run {
     }
 
     fn checked(&mut self, id: &AttemptId, mut checking: Checking, result: &CheckResult) -> Vec<Effect> {
+        if !self.stopping_now()
+            && let Some(proof) = checking.merged.take_if(|_| self.is_lost(id))
+        {
+            return self.queue(id, *proof);
+        }
         if self.stopping_now() || *result == CheckResult::Stopped {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
@@ -476,16 +532,22 @@ impl Run {
     }
 
     fn judge(&mut self, id: &AttemptId, checking: Checking) -> Vec<Effect> {
-        let Checking { call, report, tree, done, ground, .. } = checking;
+        let Checking { call, report, tree, done, merged, .. } = checking;
         // What was proven before a merge needs no further ground than that it still holds.
-        let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
-        match judge(&report, &tree, &done, needs_no_change) {
-            Verdict::Pass(found) => {
-                let merged = ground.is_some();
-                let proof =
-                    Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
-                // A merged tree stands on the newest commit, since nothing lands before it.
-                if merged { self.land(id, proof) } else { self.proven(id, proof) }
+        let needs_no_change = merged.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
+        let verdict = judge(&report, &tree, &done, needs_no_change);
+        if let Some(proof) = merged {
+            match verdict {
+                Verdict::Pass(_) => return self.proven_merged(id, *proof, tree.tree),
+                // Whose fault that is shows once it is known what becomes of the other.
+                _ if self.stands_ahead(id) => return self.set_aside(id, *proof),
+                _ => {}
+            }
+        }
+        match verdict {
+            Verdict::Pass(ground) => {
+                let turn = self.next_turn();
+                self.proven(id, Proof { call, ground, tree: tree.tree, also: Vec::new(), turn, report })
             }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),

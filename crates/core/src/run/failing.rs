@@ -58,6 +58,7 @@ impl Run {
     pub(super) fn revert(&mut self, id: &AttemptId, reason: &str, then: AfterRevert) -> Vec<Effect> {
         self.phase(id, Phase::Reverting { then });
         let mut effects = vec![Effect::Revert { attempt: id.clone(), reason: reason.to_owned() }];
+        effects.extend(self.lose_candidate(id));
         // If it was its turn to land, it is the next one's now.
         effects.extend(self.next_landing());
         effects
@@ -89,7 +90,7 @@ impl Run {
                 if let Some(record) = self.stories.get_mut(&id.story) {
                     record.reason = Some(reason_of(&cause));
                 }
-                self.wait_for(&cause)
+                self.wait_for(&cause, attempt.waits)
             }
             AfterRevert::Block { reason } => {
                 if let Some(record) = self.stories.get_mut(&id.story) {

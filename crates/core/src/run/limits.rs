@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Activity, Run, Wait};
+use super::{Activity, Attempt, Phase, Run, Wait};
 use crate::effect::Effect;
 use crate::outcome::{Bound, Outcome};
 use crate::units::Timestamp;
@@ -26,6 +26,8 @@ const WAITS_IN_A_ROW: u32 = 12;
 pub(super) struct Trouble {
     provider: u32,
     limit: u32,
+    /// Waits that have begun.
+    waits: u32,
     pub(super) no_output: u32,
 }
 
@@ -34,6 +36,10 @@ impl Trouble {
     pub(super) fn provider_is_well(&mut self) {
         self.provider = 0;
         self.limit = 0;
+    }
+
+    pub(super) fn waits(&self) -> u32 {
+        self.waits
     }
 }
 
@@ -73,24 +79,27 @@ impl Run {
     }
 
     fn calls_to_come(&self) -> u32 {
-        u32::try_from(self.attempts.values().filter(|attempt| attempt.is_before_agent()).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.attempts.values().filter(|attempt| attempt.will_call()).count()).unwrap_or(u32::MAX)
     }
 
-    /// Waits for the provider, or ends the run if that would take too long.
-    pub(super) fn wait_for(&mut self, cause: &Cause) -> Vec<Effect> {
+    /// Waits for the provider, or ends the run if that would take too long. `waits` had begun when the call was made that
+    /// met the trouble.
+    pub(super) fn wait_for(&mut self, cause: &Cause, waits: u32) -> Vec<Effect> {
+        // Several calls that meet the same trouble are one trouble: those made before the last wait for it began met no other.
+        let anew = u32::from(self.wait().is_none() && waits == self.trouble.waits);
         if let Activity::Ending(_) | Activity::Ended(_) = self.activity {
             return self.go_on();
         }
         match cause {
-            Cause::Limit { resets_at, message } => self.wait_for_limit(*resets_at, message),
-            Cause::Provider { message } => self.wait_for_provider(message),
+            Cause::Limit { resets_at, message } => self.wait_for_limit(*resets_at, message, anew),
+            Cause::Provider { message } => self.wait_for_provider(message, anew),
             Cause::Environment { message } => self.end(Outcome::Environment { reason: message.clone() }),
             Cause::Stopped => self.go_on(),
         }
     }
 
-    fn wait_for_limit(&mut self, resets_at: Option<Timestamp>, message: &str) -> Vec<Effect> {
-        self.trouble.limit += self.once_a_wait();
+    fn wait_for_limit(&mut self, resets_at: Option<Timestamp>, message: &str, anew: u32) -> Vec<Effect> {
+        self.trouble.limit += anew;
         if self.trouble.limit > WAITS_IN_A_ROW {
             return self.end(Outcome::Paused {
                 reason: format!("{WAITS_IN_A_ROW} waits for the provider's limit in a row did not help: {message}"),
@@ -119,8 +128,8 @@ impl Run {
         self.sleep_until(until, reason)
     }
 
-    fn wait_for_provider(&mut self, message: &str) -> Vec<Effect> {
-        self.trouble.provider += self.once_a_wait();
+    fn wait_for_provider(&mut self, message: &str, anew: u32) -> Vec<Effect> {
+        self.trouble.provider += anew;
         if self.trouble.provider >= self.policy.provider_retries {
             return self.end(Outcome::Paused {
                 reason: format!("{} tries in a row did not get through: {message}", self.trouble.provider),
@@ -130,11 +139,6 @@ impl Run {
             BACKOFF.saturating_mul(3_u32.saturating_pow(self.trouble.provider.saturating_sub(1))).min(BACKOFF_CAP);
         let until = self.last_at.after(self.jittered(backoff));
         self.sleep_until(until, format!("waiting before the next try: {message}"))
-    }
-
-    /// Several attempts that meet the same trouble are one trouble.
-    fn once_a_wait(&self) -> u32 {
-        u32::from(self.wait().is_none())
     }
 
     fn sleep_until(&mut self, until: Timestamp, reason: String) -> Vec<Effect> {
@@ -158,6 +162,7 @@ impl Run {
         if self.wait().is_some_and(|wait| wait.until >= until) {
             return Vec::new();
         }
+        self.trouble.waits += u32::from(self.wait().is_none());
         self.activity = Activity::Waiting(Wait { until, reason, span });
         vec![Effect::Sleep { until }]
     }
@@ -176,11 +181,23 @@ impl Run {
         match &self.activity {
             Activity::Waiting(wait) if self.last_at >= wait.until => {
                 self.activity = Activity::Working;
-                self.go_on()
+                let mut effects = self.call_the_held();
+                effects.extend(self.go_on());
+                effects
             }
             Activity::Waiting(wait) => self.sleep_on(wait.clone()),
             _ => Vec::new(),
         }
+    }
+
+    /// Makes the calls that were held while the provider was waited for.
+    fn call_the_held(&mut self) -> Vec<Effect> {
+        let held = |attempt: &Attempt| match &attempt.phase {
+            Phase::Held { call, brief } => Some((attempt.id.clone(), *call, brief.clone())),
+            _ => None,
+        };
+        let held: Vec<_> = self.attempts.values().filter_map(held).collect();
+        held.into_iter().map(|(id, call, brief)| self.call_agent(&id, call, brief)).collect()
     }
 
     /// The span, longer by up to a quarter, so that runs do not come back all at once; the same on every replay.

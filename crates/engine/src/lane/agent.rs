@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use ralphloop_agent::client::{LONGEST_ARGUMENT, PromptDelivery};
-use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER};
-use ralphloop_agent::event::AgentEvent;
+use ralphloop_agent::client::{Format, LONGEST_ARGUMENT, PromptDelivery};
+use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
+use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
 use ralphloop_agent::prompt;
 use ralphloop_core::effect::Brief;
 use ralphloop_core::event::Fact;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::recorder::Recorder;
+use crate::inside::Handed;
 use crate::process::{Running, SpawnError, StopLevel, Stream};
 use crate::settings::Settings;
 use crate::{clock, invoke, transcript};
@@ -54,6 +55,20 @@ pub(super) async fn run(
     let began = Instant::now();
     let report = match prompt {
         Err(message) => gone(AgentEnd::CannotStart { message }),
+        Ok(prompt) if let Some(inside) = &parts.shared.inside => {
+            let handed = inside.hand_over(
+                (&attempt, call),
+                &prompt,
+                parts.work.project.clone(),
+                parts.environment.clone(),
+                time,
+            );
+            parts.shared.say(Fact::AgentStarted { attempt: attempt.clone(), call });
+            match handed {
+                Some(handed) => answered(parts, &attempt, call, &prompt, handed, &cancel, began).await,
+                None => gone(AgentEnd::Stopped),
+            }
+        }
         Ok(prompt) if !fits(&prompt, parts.shared.settings.agent.invocation().prompt) => {
             gone(AgentEnd::PromptTooLong {
                 message: format!("a prompt of {} bytes does not fit into an argument of a program", prompt.len()),
@@ -149,26 +164,67 @@ async fn watch(
         Ok(ending) => invoke::process_end(&ending),
         Err(error) => return gone(AgentEnd::Internal { message: error.to_string() }),
     };
-    let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
-    let grammar = &parts.shared.settings.grammar;
-    let ending = Ending {
-        process,
-        story: &attempt.story,
-        grammar,
-        clock: &clock,
-        took: began.elapsed(),
-        sign_in: parts.shared.settings.agent.sign_in(),
-    };
-    let mut report = decoder.finish(ending, &mut events);
-    for event in events {
-        parts.shared.talk(attempt, call, event);
-    }
+    let mut report = conclude(parts, attempt, call, decoder, process, began);
     end_transcript(transcript, &mut ours).await;
     match ours {
         Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
         Some(OurReason::Transcript { message }) => report.end = AgentEnd::Internal { message },
         None => {}
     }
+    report
+}
+
+/// Waits for what the session that drives the run has to say of a call; it reads like the output of a program that prints
+/// its last words only.
+async fn answered(
+    parts: &Parts,
+    attempt: &AttemptId,
+    call: CallNumber,
+    prompt: &str,
+    handed: Handed,
+    cancel: &CancellationToken,
+    began: Instant,
+) -> AgentReport {
+    let (words, process) = handed.ended(cancel).await;
+    let mut ours = None;
+    let transcript = begin_transcript(parts, attempt, call, &mut ours);
+    let mut decoder = Decoder::new(Format::Text, prompt, LOOP_AFTER);
+    let mut events = Vec::new();
+    decoder.push(AgentStream::Stdout, words.as_bytes(), &mut events);
+    events.drain(..).for_each(|event| parts.shared.talk(attempt, call, event));
+    if let Some(recorder) = &transcript {
+        // Why it failed, the end of the transcript says.
+        drop(recorder.write(transcript::Stream::Out, words.into_bytes()).await);
+    }
+    let mut report = conclude(parts, attempt, call, decoder, process, began);
+    end_transcript(transcript, &mut ours).await;
+    if let Some(OurReason::Transcript { message }) = ours {
+        report.end = AgentEnd::Internal { message };
+    }
+    report
+}
+
+/// What a call came to, once all of its words are read.
+fn conclude(
+    parts: &Parts,
+    attempt: &AttemptId,
+    call: CallNumber,
+    decoder: Decoder,
+    process: ProcessEnd,
+    began: Instant,
+) -> AgentReport {
+    let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
+    let ending = Ending {
+        process,
+        story: &attempt.story,
+        grammar: &parts.shared.settings.grammar,
+        clock: &clock,
+        took: began.elapsed(),
+        sign_in: parts.shared.settings.agent.sign_in(),
+    };
+    let mut events = Vec::new();
+    let report = decoder.finish(ending, &mut events);
+    events.into_iter().for_each(|event| parts.shared.talk(attempt, call, event));
     report
 }
 
