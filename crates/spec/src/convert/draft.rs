@@ -130,15 +130,18 @@ fn new_ids<'r>(stories: &[&'r Story], ids: Ids) -> HashMap<&'r StoryId, StoryId>
         Ids::Any => true,
         Ids::Heading => reads(story, label::heading),
         Ids::Box => reads(story, label::task),
-        Ids::Task => is_task(story.id.as_str()),
+        Ids::Task => prefix_of_task(story.id.as_str()).is_some(),
         Ids::Group => is_group(story.id.as_str()) && reads(story, label::heading),
     };
     let apart = match ids {
         Ids::Any | Ids::Heading => true,
         Ids::Box => !nested(stories),
         Ids::Task => {
+            // A backlog has one prefix.
+            let prefixes = stories.iter().filter_map(|story| prefix_of_task(story.id.as_str()));
+            let one: HashSet<String> = prefixes.map(str::to_lowercase).collect();
             let mut seen = HashSet::new();
-            stories.iter().all(|story| seen.insert(story.id.as_str().to_lowercase()))
+            one.len() < 2 && stories.iter().all(|story| seen.insert(story.id.as_str().to_lowercase()))
         }
         // Groups come in the order of their numbers.
         Ids::Group => stories.is_sorted_by(|a, b| natural(a.id.as_str(), b.id.as_str()) == Ordering::Less),
@@ -155,13 +158,12 @@ fn new_ids<'r>(stories: &[&'r Story], ids: Ids) -> HashMap<&'r StoryId, StoryId>
     stories.iter().enumerate().map(new).collect()
 }
 
-/// `task-7`, `BACK-12.1`.
-fn is_task(id: &str) -> bool {
-    id.rsplit_once('-').is_some_and(|(prefix, number)| {
-        prefix.starts_with(|c: char| c.is_ascii_alphabetic())
-            && prefix.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && number.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-    })
+/// `task-7`, `BACK-12.1`: a prefix of letters, and a number.
+pub(super) fn prefix_of_task(id: &str) -> Option<&str> {
+    let (prefix, number) = id.rsplit_once('-')?;
+    let letters = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_alphabetic());
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    (letters && number.split('.').all(digits)).then_some(prefix)
 }
 
 /// `4.2`.
