@@ -134,6 +134,23 @@ pub struct Task {
     pub line: Option<u32>,
 }
 
+impl Task {
+    /// A task that wants to be done, and of which only id and text are known.
+    pub fn new(id: impl Into<TaskId>, text: impl Into<String>) -> Self {
+        Self {
+            id: id.into(),
+            text: text.into(),
+            state: WorkState::Todo,
+            optional: false,
+            parent: None,
+            deps: Vec::new(),
+            tags: Vec::new(),
+            refs: Vec::new(),
+            line: None,
+        }
+    }
+}
+
 /// The rank of a story: lower comes first; 1.5 and 0 occur in real files.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]

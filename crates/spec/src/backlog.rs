@@ -4,7 +4,7 @@ mod folder;
 mod front;
 
 use ralphloop_core::ids::TaskId;
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::plan::{Context, Plan, Scheme, Story, Task, WorkId, WorkState};
 
 pub(crate) use folder::{folder, natural};
 
@@ -64,26 +64,17 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     };
     let words = |keys: &[&str]| front.root.first(keys).map(Node::words).unwrap_or_default();
     let mut story = Story {
-        title: title.to_owned(),
         description: description(text, front.end),
-        kind: StoryKind::Story,
         state,
-        optional: false,
         priority,
-        complexity: None,
         parent: front.root.first_word(&["parent_task_id", "parent"]).map(str::to_owned),
         deps: words(&["dependencies", "depends_on"]).into_iter().map(Into::into).collect(),
         group: front.root.first_word(&["milestone"]).map(str::to_owned),
         tags: words(&["labels"]),
-        refs: Vec::new(),
-        file: None,
         line: Some(1),
         tasks: criteria.tasks,
-        criteria: Vec::new(),
-        checks: Vec::new(),
-        needs_no_change: false,
         notes: links(&front.root),
-        id: id.into(),
+        ..Story::new(id, title)
     };
     story.checks = verification::checks(&story);
     let own = ItemMarks { marks: vec![own_mark(text, &front)], declared: declared.is_some() };
@@ -215,17 +206,7 @@ fn close(ranges: &mut [std::ops::Range<u32>], line: u32) {
 }
 
 fn task(item: &Item, id: String, text: &str, parent: Option<TaskId>) -> Task {
-    Task {
-        id: TaskId(id),
-        text: text.to_owned(),
-        state: item.state,
-        optional: false,
-        parent,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: Some(item.line),
-    }
+    Task { state: item.state, parent, line: Some(item.line), ..Task::new(id, text) }
 }
 
 /// `#2 Refuses bad magnitudes`.

@@ -105,29 +105,20 @@ fn record(file: &str, number: u32, line: &str) -> Result<Option<Record>, SpecErr
     let (deps, parent) = links(object);
     let parts = ["description", "design"].iter().filter_map(|key| json::first_text(object, &[key]));
     let story = Story {
-        id: id.into(),
-        title,
         description: parts.collect::<Vec<_>>().join("\n\n"),
         kind: match json::first_text(object, &["issue_type"]).as_deref() {
             Some("epic") => StoryKind::Epic,
             _ => StoryKind::Story,
         },
         state: if status.is_empty() { WorkState::Todo } else { words::state(&status) },
-        optional: false,
         priority: json::get(object, "priority").and_then(json::word_of).and_then(|word| priority(&word)),
-        complexity: None,
         parent: json::first_text(object, &["parent"]).or(parent),
         deps,
-        group: None,
         tags: json::get(object, "labels").map(json::texts_of).unwrap_or_default(),
-        refs: Vec::new(),
-        file: None,
         line: Some(number),
-        tasks: Vec::new(),
         criteria: json::first_text(object, &["acceptance_criteria"]).into_iter().collect(),
-        checks: Vec::new(),
-        needs_no_change: false,
         notes: json::first_text(object, &["notes"]).unwrap_or_default(),
+        ..Story::new(id, title)
     };
     Ok(Some(Record { story, updated: json::first_text(object, &["updated_at"]).unwrap_or_default() }))
 }

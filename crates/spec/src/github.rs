@@ -1,8 +1,8 @@
 //! Issues as `gh issue list --json …` or the REST interface answer them. They are read, never written.
 
 use jsonc_parser::ast::{Object, Value};
-use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Context, Plan, Priority, Scheme, Story, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::plan::{Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
 
 use crate::document::{Document, ItemMarks, Reading, StoryMarks};
 use crate::error::{ErrorClass, SpecError};
@@ -79,30 +79,19 @@ fn issue(text: &Text<'_>, object: &Object<'_>) -> Result<(Story, StoryMarks), Sp
     };
     let story = Story {
         deps: deps(&body),
-        id: id.into(),
-        title,
         description: body,
-        kind: StoryKind::Story,
         state: match json::first_text(object, &["state"]) {
             Some(word) => words::state(&word),
             None if json::is_true(object, "closed") => WorkState::Done,
             None => WorkState::Todo,
         },
-        optional: false,
         priority: tags.iter().find_map(|tag: &String| priority(tag)),
-        complexity: None,
-        parent: None,
         group: json::get(object, "milestone")
             .and_then(|milestone| json::first_text(milestone.as_object()?, &["title"])),
         tags,
-        refs: Vec::new(),
-        file: None,
         line: Some(text.line(object.range.start)),
         tasks,
-        criteria: Vec::new(),
-        checks: Vec::new(),
-        needs_no_change: false,
-        notes: String::new(),
+        ..Story::new(id, title)
     };
     Ok((story, marks))
 }
@@ -133,15 +122,9 @@ fn tasks(issue: &str, body: &str) -> Vec<Task> {
         let first = tasks.len();
         for item in section.items {
             tasks.push(Task {
-                id: TaskId(format!("{issue}#{}", tasks.len() + 1)),
-                text: item.text,
                 state: item.state,
-                optional: false,
                 parent: item.parent.and_then(|at| tasks.get(first + at)).map(|task| task.id.clone()),
-                deps: Vec::new(),
-                tags: Vec::new(),
-                refs: Vec::new(),
-                line: None,
+                ..Task::new(format!("{issue}#{}", tasks.len() + 1), item.text)
             });
         }
     }

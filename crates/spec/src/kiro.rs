@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::ids::TaskId;
+use ralphloop_core::plan::{Context, Plan, Scheme, Story, Task, WorkId, WorkState};
 
 use crate::companions::{self, folder_name};
 use crate::document::{Document, ItemMarks, Reading, StoryMarks};
@@ -155,26 +155,14 @@ impl Reader<'_, '_> {
         let declared = read.id.is_some() && id == wanted;
         let own = ItemMarks { marks: vec![box_mark(self.text, item, &self.tick)], declared };
         let story = Story {
-            id: StoryId(id),
-            title: read.text,
             description: details(item),
-            kind: StoryKind::Story,
             state: item.state,
             optional: read.optional,
-            priority: None,
-            complexity: None,
-            parent: None,
-            deps: Vec::new(),
             group: heading.map(str::to_owned),
             tags: read.tags,
             refs: refs(item),
-            file: None,
             line: Some(item.line),
-            tasks: Vec::new(),
-            criteria: Vec::new(),
-            checks: Vec::new(),
-            needs_no_change: false,
-            notes: String::new(),
+            ..Story::new(id, read.text)
         };
         let marks = StoryMarks { own, tasks: Vec::new() };
         if let Some(number) = read.id {
@@ -203,15 +191,13 @@ impl Reader<'_, '_> {
         };
         draft.known.insert(id.clone());
         let task = Task {
-            id: TaskId(id),
-            text: read.text,
             state: item.state,
             optional: read.optional,
             parent,
-            deps: Vec::new(),
             tags: read.tags,
             refs: refs(item),
             line: Some(item.line),
+            ..Task::new(id, read.text)
         };
         let details = details(item);
         if !details.is_empty() {

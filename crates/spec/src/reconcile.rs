@@ -3,6 +3,8 @@
 //! One file is input, state and scratch paper at once, and the agent may write to it. What it changes in the text stays;
 //! what it says of other stories' progress does not; and whatever drops a story or cannot be read is undone.
 
+use std::collections::{HashMap, HashSet, VecDeque};
+
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Scheme, Story, Task, WorkState};
 
@@ -83,8 +85,9 @@ pub fn reconcile(scheme: Scheme, checkpoint: &[u8], now: Option<&[u8]>, story: &
 /// Keeps the current text with the marks put right, unless stories are gone.
 fn keep_edits(out: &mut Reconciled, now: &[u8], before: &Document, after: &Document, own: &StoryId, landed: bool) {
     out.own_boxes.all_ticked = all_ticked(before, after, own);
+    let now_there = Stories::of(after);
     let gone: Vec<&str> =
-        before.stories().filter(|(s, _)| counterpart(s, after).is_none()).map(|(s, _)| s.id.as_str()).collect();
+        before.stories().filter(|(s, _)| now_there.counterpart(s).is_none()).map(|(s, _)| s.id.as_str()).collect();
     if !gone.is_empty() {
         out.notes.push(format!(
             "the spec file no longer held these stories as they were and has been put back: {}",
@@ -95,7 +98,7 @@ fn keep_edits(out: &mut Reconciled, now: &[u8], before: &Document, after: &Docum
 
     let (mut edits, mut notes) = (Vec::new(), Vec::new());
     for (story, marks) in before.stories() {
-        let Some((new_story, new_marks)) = counterpart(story, after) else { continue };
+        let Some((new_story, new_marks)) = now_there.counterpart(story) else { continue };
         for task in vanished(story, new_story) {
             notes.push(format!("the task {task} of story {} is no longer in the spec file", story.id));
         }
@@ -128,8 +131,9 @@ fn restored(now: &[u8], before: &Document, edits: &[Edit], own: &StoryId, landed
     let scheme = before.reading.plan.work.scheme;
     let bytes = apply(now, edits).map_err(|error| format!("the spec file has been put back: {error}"))?;
     let (after, _) = unnamed(scheme, &bytes).map_err(|error| format!("the spec file has been put back: {error}"))?;
+    let now_there = Stories::of(&after);
     for (story, _) in before.stories().filter(|(story, _)| !(landed && story.id == *own)) {
-        let done = counterpart(story, &after).is_some_and(|(new, _)| new.state == WorkState::Done);
+        let done = now_there.counterpart(story).is_some_and(|(new, _)| new.state == WorkState::Done);
         if done && story.state != WorkState::Done {
             return Err(format!(
                 "story {} would have counted as done without being run; the spec file has been put back",
@@ -140,12 +144,33 @@ fn restored(now: &[u8], before: &Document, edits: &[Edit], own: &StoryId, landed
     Ok(bytes)
 }
 
-/// The same story in the other reading: the id is the same, and its old title has not moved to another story.
-fn counterpart<'d>(story: &Story, other: &'d Document) -> Option<(&'d Story, &'d StoryMarks)> {
-    let found = other.story(story.id.as_str())?;
-    let moved =
-        found.0.title != story.title && other.stories().any(|(s, _)| s.id != story.id && s.title == story.title);
-    (!moved).then_some(found)
+/// The stories of a reading by id and by title.
+struct Stories<'d> {
+    by_id: HashMap<&'d str, (&'d Story, &'d StoryMarks)>,
+    /// The ids of those that have a title, at most two of them.
+    by_title: HashMap<&'d str, Vec<&'d StoryId>>,
+}
+
+impl<'d> Stories<'d> {
+    fn of(document: &'d Document) -> Self {
+        let (mut by_id, mut by_title) = (HashMap::new(), HashMap::<&str, Vec<&StoryId>>::new());
+        for (story, marks) in document.stories() {
+            by_id.entry(story.id.as_str()).or_insert((story, marks));
+            let same = by_title.entry(story.title.as_str()).or_default();
+            if same.len() < 2 {
+                same.push(&story.id);
+            }
+        }
+        Self { by_id, by_title }
+    }
+
+    /// The same story here: the id is the same, and its old title has not moved to another story.
+    fn counterpart(&self, story: &Story) -> Option<(&'d Story, &'d StoryMarks)> {
+        let found = *self.by_id.get(story.id.as_str())?;
+        let same = self.by_title.get(story.title.as_str()).map_or(&[][..], Vec::as_slice);
+        let moved = found.0.title != story.title && same.iter().any(|id| **id != story.id);
+        (!moved).then_some(found)
+    }
 }
 
 struct PutBack {
@@ -210,27 +235,36 @@ fn pairs<'d>(
     new: &'d Story,
     new_marks: &'d StoryMarks,
 ) -> Vec<(Item<'d>, Item<'d>)> {
-    let mut olds: Vec<Item<'d>> = old.tasks.iter().zip(&old_marks.tasks).collect();
-    let mut news: Vec<Item<'d>> = new.tasks.iter().zip(&new_marks.tasks).collect();
-    let mut out = Vec::new();
-    let rules: [fn(&Item<'_>, &Item<'_>) -> bool; 3] =
-        [|a, b| a.1.declared && b.1.declared && a.0.id == b.0.id, |a, b| a.0.text == b.0.text, |_, _| true];
-    for same in rules {
-        olds.retain(|old| match news.iter().position(|new| same(old, new)) {
-            Some(at) => {
-                out.push((*old, news.remove(at)));
-                false
-            }
-            None => true,
-        });
+    let olds: Vec<Item<'d>> = old.tasks.iter().zip(&old_marks.tasks).collect();
+    let news: Vec<Item<'d>> = new.tasks.iter().zip(&new_marks.tasks).collect();
+    let mut free = vec![true; news.len()];
+    let mut partners: Vec<Option<usize>> = vec![None; olds.len()];
+    let declared = news.iter().enumerate().filter(|(_, new)| new.1.declared);
+    let by_id: HashMap<&str, usize> = declared.map(|(at, new)| (new.0.id.as_str(), at)).collect();
+    for (old, partner) in olds.iter().zip(&mut partners).filter(|(old, _)| old.1.declared) {
+        *partner = by_id.get(old.0.id.as_str()).copied().filter(|at| std::mem::take(&mut free[*at]));
     }
-    out
+    let mut by_text: HashMap<&str, VecDeque<usize>> = HashMap::new();
+    for (at, new) in news.iter().enumerate().filter(|(at, _)| free[*at]) {
+        by_text.entry(new.0.text.as_str()).or_default().push_back(at);
+    }
+    for (old, partner) in olds.iter().zip(&mut partners).filter(|(_, partner)| partner.is_none()) {
+        *partner = by_text.get_mut(old.0.text.as_str()).and_then(VecDeque::pop_front);
+        partner.iter().for_each(|at| free[*at] = false);
+    }
+    let mut left = (0..news.len()).filter(|at| free[*at]);
+    for partner in partners.iter_mut().filter(|partner| partner.is_none()) {
+        *partner = left.next();
+    }
+    olds.into_iter().zip(partners).filter_map(|(old, at)| Some((old, news[at?]))).collect()
 }
 
 /// Tasks of the old story that the new one has neither by id nor by text.
 fn vanished<'s>(old: &'s Story, new: &Story) -> Vec<&'s str> {
-    let there = |task: &&Task| !new.tasks.iter().any(|other| other.id == task.id || other.text == task.text);
-    old.tasks.iter().filter(there).map(|task| task.id.as_str()).collect()
+    let ids: HashSet<&str> = new.tasks.iter().map(|task| task.id.as_str()).collect();
+    let texts: HashSet<&str> = new.tasks.iter().map(|task| task.text.as_str()).collect();
+    let gone = |task: &&Task| !ids.contains(task.id.as_str()) && !texts.contains(task.text.as_str());
+    old.tasks.iter().filter(gone).map(|task| task.id.as_str()).collect()
 }
 
 /// The boxes of a story that must be ticked, its own included: whether each is.

@@ -2,8 +2,8 @@
 
 pub(crate) mod marks;
 
-use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::ids::StoryId;
+use ralphloop_core::plan::{Context, Plan, Scheme, Story, Task, WorkId, WorkState};
 
 use crate::document::{Document, ItemMarks, Reading, StoryMarks};
 use crate::error::{Code, Diagnostic, ErrorClass, SpecError};
@@ -137,26 +137,19 @@ impl Reader<'_, '_> {
         }
         let (tasks, task_marks) = self.criteria(node, &id, done.state);
         let story = Story {
-            title,
             description,
-            kind: StoryKind::Story,
             state: done.state,
             optional: node.is_true("optional"),
             priority: self.priority(node, &id, line),
             complexity: node.first_word(&["complexity"]).and_then(words::complexity),
-            parent: None,
             deps: dependencies(node),
             group: node.first_word(GROUPS).map(str::to_owned),
             tags: node.first(&["labels", "tags"]).map(Node::words).unwrap_or_default(),
-            refs: Vec::new(),
-            file: None,
             line: Some(line),
             criteria: tasks.iter().map(|task| task.text.clone()).collect(),
             tasks,
-            checks: Vec::new(),
-            needs_no_change: false,
             notes: node.first_word(&["notes"]).unwrap_or_default().to_owned(),
-            id: id.into(),
+            ..Story::new(id, title)
         };
         let own = ItemMarks { marks: done.marks, declared: declared.is_some() };
         Ok((story, StoryMarks { own, tasks: task_marks }))
@@ -176,15 +169,9 @@ impl Reader<'_, '_> {
                 self.warn(Code::EmptyTask, item.line(), "this criterion has no text".into());
             }
             tasks.push(Task {
-                id: TaskId(format!("{story}#{}", tasks.len() + 1)),
-                text,
                 state: follow,
-                optional: false,
-                parent: None,
-                deps: Vec::new(),
-                tags: Vec::new(),
-                refs: Vec::new(),
                 line: Some(item.line()),
+                ..Task::new(format!("{story}#{}", tasks.len() + 1), text)
             });
         }
         let marks = tasks.iter().map(|_| ItemMarks::default()).collect();

@@ -142,6 +142,10 @@ impl<'s> Places<'s> {
         if mark.col() < column / 2 {
             (column, at) = (0, start);
         }
+        let far = at + mark.col().saturating_sub(column);
+        if self.source.as_bytes().get(at..far).is_some_and(<[u8]>::is_ascii) {
+            (column, at) = (column.max(mark.col()), far);
+        }
         let width = |c: Option<char>| c.map(char::len_utf8);
         while column < mark.col()
             && let Some(width) = width(self.source[at..].chars().next())

@@ -99,11 +99,9 @@ fn set_flag(layer: &mut Layer, name: &str, values: &[String]) -> Result<(), CliE
             None => said.hint("`ralphloop config` lists them"),
         });
     };
-    layer
-        .set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag())))
-        .map_err(|why| {
-            CliError::usage(format!("invalid value '{}' for '--{}': {why}", values.join("', '"), key.flag()))
-        })
+    layer.set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag()))).map_err(|why| {
+        CliError::usage(format!("invalid value '{}' for '--{}': {why}", values.join("', '"), key.flag()))
+    })
 }
 
 /// What the call gave, laid over what `earlier` gave.

@@ -33,6 +33,12 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<String> {
     lines
 }
 
+/// The stories that are no longer in the spec and are not run, if there are any.
+pub(crate) fn taken_out(run: &Run) -> Option<String> {
+    let ids: Vec<String> = run.taken_out().map(|id| one_line(id.as_str())).collect();
+    (!ids.is_empty()).then(|| format!("Taken out of the spec and not run: {}", ids.join(", ")))
+}
+
 fn told(event: &Event, run: &Run) -> Vec<String> {
     match &event.fact {
         Fact::RunStarted { run: id, plan, policy, branch, agent, .. } => {
@@ -56,7 +62,11 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         }
         Fact::PlanChecked { spec } => match spec {
             PlanChange::Same => Vec::new(),
-            PlanChange::Changed { .. } => vec!["The spec was changed by a person; it counts from now on".to_owned()],
+            PlanChange::Changed { .. } => {
+                let mut lines = vec!["The spec was changed by a person; it counts from now on".to_owned()];
+                lines.extend(taken_out(run));
+                lines
+            }
             PlanChange::Unreadable { message } => {
                 vec![format!("The spec can no longer be read: {}", one_line(message))]
             }

@@ -7,6 +7,7 @@ use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Scheme;
 use ralphloop_core::run::{Activity, Run, StoryState};
 
+use super::lines;
 use super::status::{outcome_text, worked};
 use super::{branch_name, rfc3339, short};
 use crate::output::{BAD, GOOD, HEAD, WARN, count, one_line, styled};
@@ -81,6 +82,9 @@ fn stories(run: &Run, out: &mut String) {
     group("Failed", out, &|s| matches!(s, StoryState::Failed));
     group("Blocked", out, &|s| matches!(s, StoryState::Blocked));
     group("Skipped", out, &|s| matches!(s, StoryState::Skipped));
+    if let Some(taken_out) = lines::taken_out(run) {
+        out.push_str(&format!("{taken_out}\n"));
+    }
     group("Remaining", out, &|s| matches!(s, StoryState::Pending | StoryState::Running));
     let before = run.records().filter(|(_, r)| matches!(r.state, StoryState::DoneBefore)).count();
     if before > 0 {

@@ -388,6 +388,10 @@ impl Run {
     pub fn records(&self) -> impl Iterator<Item = (&crate::plan::Story, &StoryRecord)> {
         self.plan.stories.iter().filter_map(|s| self.stories.get(&s.id).map(|r| (s, r)))
     }
+    /// The stories that a person took out of the spec before they were done.
+    pub fn taken_out(&self) -> impl Iterator<Item = &StoryId> {
+        self.stories.iter().filter(|(_, record)| record.taken_out).map(|(id, _)| id)
+    }
     /// Whether it was asked to stop or pause and has not ended yet.
     pub fn stopping(&self) -> bool {
         (self.stop.is_some() || self.pause) && !matches!(self.activity, Activity::Ended(_))

@@ -314,7 +314,12 @@ async fn try_to_land(
     if parts.place == Place::Worktrees {
         publish(parts, &checkpoint, &landed, &kept_under).await?;
     }
-    settle_spec(parts, attempt).map_err(Refusal::failed)?;
+    // What lies outside of the working tree was not written by the landing. Other lanes may have marked their own meanwhile.
+    match parts.spec {
+        SpecFile::Own => reconciled.write_unless_touched(),
+        SpecFile::Shared => settle_spec(parts, attempt),
+    }
+    .map_err(Refusal::failed)?;
     if let Some(proven) = proven
         && landed.changed_by_hooks.is_empty()
         && landed.left_dirty.is_empty()

@@ -122,6 +122,16 @@ impl Reconciled {
         self.wanted.restore()
     }
 
+    /// Writes what differs, but for the files that somebody has touched since they were looked at: nobody of ours is at work
+    /// any more, so that is a person's edit.
+    pub(crate) fn write_unless_touched(&self) -> Result<(), FileError> {
+        let untouched = |(path, _): &&(PathBuf, Vec<u8>)| {
+            let seen = self.now.files.iter().find(|(known, _)| known == path).map(|(_, bytes)| bytes);
+            std::fs::read(path).ok().as_ref() == seen
+        };
+        WorkState { files: self.wanted.files.iter().filter(untouched).cloned().collect() }.restore()
+    }
+
     /// Every file that belongs to the spec, before or after, relative to `top`.
     pub(crate) fn paths_below(&self, top: &Path) -> Vec<PathBuf> {
         [self.wanted.paths_below(top), self.now.paths_below(top)].concat()

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 
 use ralphloop_core::graph;
-use ralphloop_core::ids::{StoryId, TaskId};
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Context, SpecGate, Story, StoryKind, Task, WorkState};
 
 use super::{Abilities, Can, Ids};
@@ -114,15 +114,8 @@ fn said_by_tasks(story: &mut Story, abilities: Abilities) {
     }
     let lead = if story.tasks.is_empty() { "" } else { "Finish: " };
     story.tasks.push(Task {
-        id: TaskId(format!("{}#{}", story.id, story.tasks.len() + 1)),
-        text: format!("{lead}{}", story.title),
         state: if done { WorkState::Done } else { WorkState::Todo },
-        optional: false,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: None,
+        ..Task::new(format!("{}#{}", story.id, story.tasks.len() + 1), format!("{lead}{}", story.title))
     });
 }
 
@@ -137,15 +130,18 @@ fn new_ids<'r>(stories: &[&'r Story], ids: Ids) -> HashMap<&'r StoryId, StoryId>
         Ids::Any => true,
         Ids::Heading => reads(story, label::heading),
         Ids::Box => reads(story, label::task),
-        Ids::Task => is_task(story.id.as_str()),
+        Ids::Task => prefix_of_task(story.id.as_str()).is_some(),
         Ids::Group => is_group(story.id.as_str()) && reads(story, label::heading),
     };
     let apart = match ids {
         Ids::Any | Ids::Heading => true,
         Ids::Box => !nested(stories),
         Ids::Task => {
+            // A backlog has one prefix.
+            let prefixes = stories.iter().filter_map(|story| prefix_of_task(story.id.as_str()));
+            let one: HashSet<String> = prefixes.map(str::to_lowercase).collect();
             let mut seen = HashSet::new();
-            stories.iter().all(|story| seen.insert(story.id.as_str().to_lowercase()))
+            one.len() < 2 && stories.iter().all(|story| seen.insert(story.id.as_str().to_lowercase()))
         }
         // Groups come in the order of their numbers.
         Ids::Group => stories.is_sorted_by(|a, b| natural(a.id.as_str(), b.id.as_str()) == Ordering::Less),
@@ -162,13 +158,12 @@ fn new_ids<'r>(stories: &[&'r Story], ids: Ids) -> HashMap<&'r StoryId, StoryId>
     stories.iter().enumerate().map(new).collect()
 }
 
-/// `task-7`, `BACK-12.1`.
-fn is_task(id: &str) -> bool {
-    id.rsplit_once('-').is_some_and(|(prefix, number)| {
-        prefix.starts_with(|c: char| c.is_ascii_alphabetic())
-            && prefix.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-            && number.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-    })
+/// `task-7`, `BACK-12.1`: a prefix of letters, and a number.
+pub(super) fn prefix_of_task(id: &str) -> Option<&str> {
+    let (prefix, number) = id.rsplit_once('-')?;
+    let letters = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_alphabetic());
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    (letters && number.split('.').all(digits)).then_some(prefix)
 }
 
 /// `4.2`.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Check, Scheme, Story, WorkState};
 
-use super::draft::{Draft, Drafted, flat};
+use super::draft::{Draft, Drafted, flat, prefix_of_task};
 use super::markdown::{Writer, unhashed};
 use super::yaml::{list, quoted};
 use crate::flight;
@@ -23,10 +23,12 @@ pub(super) fn backlog(draft: &Draft<'_>) -> Vec<SpecText> {
     let blocked = draft.stories.iter().any(|drafted| drafted.story.state == WorkState::Blocked);
     let statuses = ["To Do", "In Progress"].into_iter().chain(blocked.then_some("Blocked")).chain(["Done"]);
     let name = draft.project.or(draft.title).unwrap_or("Backlog");
+    let prefix = draft.stories.first().and_then(|drafted| prefix_of_task(drafted.story.id.as_str()));
     let config = format!(
-        "project_name: {}\ndefault_status: \"To Do\"\nstatuses: {}\nlabels: []\ndate_format: yyyy-mm-dd\n",
+        "project_name: {}\ndefault_status: \"To Do\"\nstatuses: {}\nlabels: []\ndate_format: yyyy-mm-dd\ntask_prefix: {}\n",
         quoted(&flat(name)),
-        list(statuses)
+        list(statuses),
+        quoted(&prefix.unwrap_or("task").to_lowercase())
     );
     let tasks = draft.stories.iter().enumerate().map(|(at, drafted)| {
         let path = format!("tasks/{} - {}.md", drafted.story.id.as_str().to_lowercase(), name_of(&drafted.story.title));

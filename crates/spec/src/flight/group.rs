@@ -4,8 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Check, Story, StoryKind, Task, WorkState};
+use ralphloop_core::plan::{Check, Story, Task, WorkState};
 
 use super::status::{self, Field, field};
 use super::verification::{self, Block};
@@ -79,26 +78,12 @@ pub(super) fn read(text: &Text<'_>, id: &str, topic: &str) -> Result<Stories, Sp
         checks.push(check);
     }
     let story = Story {
-        id: StoryId(id.to_owned()),
-        title: topic.to_owned(),
         description: description(&above, &drafts),
-        kind: StoryKind::Story,
         state,
-        optional: false,
-        priority: None,
-        complexity: None,
-        parent: None,
-        deps: Vec::new(),
-        group: None,
-        tags: Vec::new(),
-        refs: Vec::new(),
-        file: None,
         line: Some(title_line),
         tasks,
-        criteria: Vec::new(),
         checks,
-        needs_no_change: false,
-        notes: String::new(),
+        ..Story::new(id.to_owned(), topic)
     };
     let own = ItemMarks { marks: own.into_iter().map(|(_, mark)| mark).collect(), declared: true };
     Ok(Stories { list: vec![story], marks: vec![StoryMarks { own, tasks: marks }], warnings })
@@ -192,17 +177,7 @@ fn missing_line(text: &Text<'_>, draft: &Draft<'_, '_>, like: Option<&str>) -> M
 }
 
 fn task(draft: &Draft<'_, '_>, state: WorkState) -> Task {
-    Task {
-        id: TaskId(draft.id.clone()),
-        text: draft.text.clone(),
-        state,
-        optional: false,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: Some(draft.line),
-    }
+    Task { state, line: Some(draft.line), ..Task::new(draft.id.as_str(), draft.text.as_str()) }
 }
 
 /// What the group says of itself, then what stands below its tasks.

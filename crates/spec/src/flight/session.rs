@@ -238,15 +238,10 @@ fn story(text: &Text<'_>, outline: &Outline, next: &NextSteps, lines: std::ops::
         let mark = boxes.iter().find(|item| item.line == step.line).map(|item| box_mark(text, item, &tick));
         let parent = step.parent.and_then(|at| tasks.get(at)).map(|task| task.id.clone());
         tasks.push(Task {
-            id: TaskId(format!("s0#{}", tasks.len() + 1)),
-            text: step.text.clone(),
             state: step.state.unwrap_or(WorkState::Todo),
-            optional: false,
             parent,
-            deps: Vec::new(),
-            tags: Vec::new(),
-            refs: Vec::new(),
             line: Some(step.line),
+            ..Task::new(format!("s0#{}", tasks.len() + 1), step.text.clone())
         });
         marks.push(ItemMarks { marks: mark.into_iter().collect(), declared: false });
     }

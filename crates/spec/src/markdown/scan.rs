@@ -91,6 +91,7 @@ pub(crate) fn scan<'a>(text: &Text<'a>) -> Scan<'a> {
         out: Scan { lines: Vec::with_capacity(raw.len()), notes: Vec::new(), hidden_box: None },
         comment_end: 0,
         comments_never_end: false,
+        hidden: Vec::new(),
         never_closed: [usize::MAX; 2],
     };
     let mut index = scanner.front_matter();
@@ -107,6 +108,8 @@ struct Scanner<'s, 'a> {
     /// Offset in the body at which the comment that was opened last ends.
     comment_end: usize,
     comments_never_end: bool,
+    /// What has hidden a box already.
+    hidden: Vec<Code>,
     /// For backquotes and tildes: the shortest fence that is known to have no end below.
     never_closed: [usize; 2],
 }
@@ -189,7 +192,8 @@ impl Scanner<'_, '_> {
         if boxes::parse(line).is_none() {
             return;
         }
-        if self.out.notes.iter().all(|(known, _)| *known != code) {
+        if !self.hidden.contains(&code) {
+            self.hidden.push(code);
             self.out.notes.push((code, number));
         }
         self.out.hidden_box.get_or_insert(number);

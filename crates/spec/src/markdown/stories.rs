@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Story, StoryKind, Task, WorkState};
+use ralphloop_core::ids::TaskId;
+use ralphloop_core::plan::{Story, Task, WorkState};
 
 use crate::document::{ItemMarks, Mark, Slot, StoryMarks};
 use crate::error::{Code, Diagnostic, ErrorClass, SpecError};
@@ -133,26 +133,11 @@ impl Builder<'_, '_> {
         let declared = labelled.is_some() && id == wanted;
         self.out.marks.push(StoryMarks { own: ItemMarks { marks: Vec::new(), declared }, tasks: marks });
         self.out.list.push(Story {
-            id: StoryId(id),
-            title,
             description: description(section, &tasks),
-            kind: StoryKind::Story,
             state: state_of(&tasks),
-            optional: false,
-            priority: None,
-            complexity: None,
-            parent: None,
-            deps: Vec::new(),
-            group: None,
-            tags: Vec::new(),
-            refs: Vec::new(),
-            file: None,
             line,
             tasks,
-            criteria: Vec::new(),
-            checks: Vec::new(),
-            needs_no_change: false,
-            notes: String::new(),
+            ..Story::new(id, title)
         });
     }
 
@@ -171,15 +156,13 @@ impl Builder<'_, '_> {
         }
         let declared = read.id.is_some() && id == wanted;
         let task = Task {
-            id: TaskId(id),
-            text: read.text,
             state: item.state,
             optional: read.optional,
             parent,
             deps: read.deps,
             tags: read.tags,
-            refs: Vec::new(),
             line: Some(item.line),
+            ..Task::new(id, read.text)
         };
         (task, ItemMarks { marks: vec![box_mark(self.text, item, &self.tick)], declared })
     }

@@ -1,5 +1,7 @@
 //! The criteria of a story as items: texts that follow their story, or objects with a state of their own.
 
+use std::collections::HashMap;
+
 use jsonc_parser::ast::{Object, Value};
 use ralphloop_core::ids::{StoryId, TaskId};
 use ralphloop_core::plan::{Task, WorkState};
@@ -8,6 +10,7 @@ use crate::document::ItemMarks;
 use crate::error::{Code, ErrorClass, SpecError};
 use crate::json;
 use crate::markdown::boxes;
+use crate::markdown::stories::unused;
 use crate::prd::done::{self, Level};
 use crate::prd::story::Reader;
 
@@ -49,16 +52,13 @@ pub(crate) fn read(
     let mut out = Criteria::default();
     let Some((name, value)) = json::first(story, KEYS) else { return Ok(out) };
     let follow = if state == WorkState::Done { WorkState::Done } else { WorkState::Todo };
+    let mut used = HashMap::new();
     for item in items(reader, name, value)? {
         let position = out.tasks.len() + 1;
         let (mut task, marks) = task(reader, &item, id, position, follow)?;
         let wanted = task.id.clone();
-        let mut count = 1;
-        while out.tasks.iter().any(|known| known.id == task.id) {
-            count += 1;
-            task.id = TaskId(format!("{wanted}~{count}"));
-        }
-        if count > 1 {
+        task.id = TaskId(unused(&mut used, wanted.as_str()));
+        if task.id != wanted {
             let message = format!("there is a criterion {wanted} above; this one is called {}", task.id);
             reader.warn(Code::DuplicateId, task.line.unwrap_or_default(), message);
         }
@@ -147,17 +147,7 @@ fn task(
         reader.warn(Code::EmptyTask, line, "this criterion has no text".into());
     }
     let id = own_id.as_ref().map_or_else(|| format!("{story}#{position}"), |own| format!("{story}/{own}"));
-    let task = Task {
-        id: TaskId(id),
-        text,
-        state,
-        optional,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: Some(line),
-    };
+    let task = Task { state, optional, line: Some(line), ..Task::new(id, text) };
     Ok((task, ItemMarks { marks, declared: own_id.is_some() }))
 }
 

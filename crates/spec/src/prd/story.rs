@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use jsonc_parser::ast::{Object, Value};
 use ralphloop_core::ids::StoryId;
-use ralphloop_core::plan::{Priority, Story, StoryKind, WorkState};
+use ralphloop_core::plan::{Priority, Story, WorkState};
 
 use crate::document::{ItemMarks, StoryMarks};
 use crate::error::{Code, Diagnostic, ErrorClass, SpecError};
@@ -53,9 +53,7 @@ impl Reader<'_, '_> {
         let mut words = criteria.words;
         words.extend(checks::sentences(object).into_iter().map(|(_, sentence)| format!("Verify: {sentence}")));
         let story = Story {
-            title,
             description: with_more(description, &criteria.more),
-            kind: StoryKind::Story,
             state: done.state,
             optional: json::is_true(object, "optional"),
             priority: self.priority(object, &id, line),
@@ -71,7 +69,6 @@ impl Reader<'_, '_> {
             refs: json::first(object, &["requirements", "refs"])
                 .map(|(_, value)| json::texts_of(value))
                 .unwrap_or_default(),
-            file: None,
             line: Some(line),
             tasks: criteria.tasks,
             criteria: words,
@@ -80,7 +77,7 @@ impl Reader<'_, '_> {
                 .iter()
                 .any(|key| json::is_true(object, key)),
             notes: json::get(object, "notes").map(json::texts_of).unwrap_or_default().join("\n"),
-            id,
+            ..Story::new(id, title)
         };
         let own = ItemMarks { marks: done.marks, declared: declared.is_some() };
         Ok((story, StoryMarks { own, tasks: criteria.marks }))

@@ -164,6 +164,22 @@ fn a_backlog_has_a_file_a_task_with_its_order_dependencies_criteria_and_commands
 }
 
 #[test]
+fn tasks_of_a_backlog_have_one_prefix() {
+    for (ids, expected) in [(["AB-1", "ab-2"], ["AB-1", "ab-2"]), (["AB-1", "CD-2"], ["task-1", "task-2"])] {
+        let [a, b] = ids;
+        let before =
+            reading(&prd(&format!(r#"{{"stories": [{{"id": "{a}", "title": "A"}}, {{"id": "{b}", "title": "B"}}]}}"#)));
+        let out = converted(&before, Scheme::Backlog);
+        let after = read_back(Scheme::Backlog, &out).plan;
+        assert_eq!(after.stories.iter().map(|story| story.id.as_str()).collect::<Vec<_>>(), expected);
+        let Written::Folder(files) = &out.written else { panic!() };
+        let config = String::from_utf8(files[0].bytes.clone()).unwrap();
+        let prefix = expected[0].split('-').next().unwrap().to_lowercase();
+        assert!(config.contains(&format!("task_prefix: \"{prefix}\"")), "{config}");
+    }
+}
+
+#[test]
 fn ranks_without_a_word_become_the_order_of_the_board() {
     let before = reading(&prd(
         r#"{"stories": [{"id": "late", "title": "A", "priority": 9}, {"id": "soon", "title": "B: \"b\"", "priority": 0.5}]}"#,
