@@ -144,9 +144,11 @@ fn what_is_red_on_top_of_another_is_repaired_only_once_that_has_landed() {
     let mut play = three([vec![merged("1")], vec![merged("12"), merged("12")], Vec::new()]);
     gate_says(&mut play, "S2", red("exit code 1"));
     assert_eq!(play.count("agent S2#1 call 1"), 0, "{:#?}", play.log);
+    // What stood on S2 is brought onto S1 instead.
     merge_is_done(&mut play, "S3");
     gate_says(&mut play, "S1", CheckResult::Passed);
     lands(&mut play, "S1");
+    merge_is_done(&mut play, "S3");
     gate_says(&mut play, "S2", red("exit code 1"));
     assert_eq!(play.count("agent S2#1 call 1"), 1, "{:#?}", play.log);
     assert_eq!(play.end(), Outcome::Complete);
