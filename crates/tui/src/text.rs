@@ -45,6 +45,20 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
+/// What people see as characters, and the cells of each. Of a text without anything but ASCII that is every byte, which
+/// needs no tables.
+fn pieces(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let (ascii, mut at, mut graphemes) = (text.is_ascii(), 0, text.graphemes(true));
+    std::iter::from_fn(move || {
+        if !ascii {
+            return graphemes.next().map(|grapheme| (grapheme, grapheme.width()));
+        }
+        let piece = text.get(at..=at)?;
+        at += 1;
+        Some((piece, piece.width()))
+    })
+}
+
 /// `text` cut to `cells`, with an ellipsis if something is missing.
 pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     // A byte takes at most a cell, so that a short text needs no look at its characters.
@@ -53,8 +67,7 @@ pub fn cut(text: &str, cells: usize) -> Cow<'_, str> {
     }
     let mut kept = String::new();
     let mut used = 0;
-    for grapheme in text.graphemes(true) {
-        let wide = grapheme.width();
+    for (grapheme, wide) in pieces(text) {
         if used + wide + 1 > cells {
             break;
         }
@@ -83,8 +96,7 @@ fn wrap_line(line: &str, cells: usize, out: &mut Vec<String>) {
     let mut used = 0;
     // Where the row could be broken: after that many bytes and cells.
     let mut blank = (0, 0);
-    for grapheme in line.graphemes(true) {
-        let wide = grapheme.width();
+    for (grapheme, wide) in pieces(line) {
         if used + wide > cells && !row.is_empty() {
             let (at, cells_there) = if blank.0 > 0 && grapheme != " " { blank } else { (row.len(), used) };
             let rest = row.split_off(at);

@@ -28,8 +28,8 @@ fn pictures_of_a_demo_run() {
     screen.types("h");
     screen.sees("names the comma");
     keep(&screen, "agent");
-    screen.types("\t\t");
-    screen.sees("before the attempt");
+    screen.types("\t\t[");
+    screen.sees("Attempt 1");
     keep(&screen, "checks");
     screen.types("\t");
     screen.sees("put back");

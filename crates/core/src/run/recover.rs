@@ -53,6 +53,10 @@ impl Run {
         self.ended_at = None;
         self.commands_may_change = true;
         self.know_landed(landed);
+        for story in retry {
+            self.try_again(story);
+        }
+        let asked: Vec<&StoryId> = retry.iter().filter(|story| self.tries_again(story)).collect();
         let was = std::mem::replace(&mut self.activity, Activity::Working);
         if let Activity::Ending(outcome) | Activity::Ended(outcome) = &was
             && a_person_acted(outcome)
@@ -60,8 +64,11 @@ impl Run {
             self.renew_stories();
         }
         self.reselect();
-        for story in retry {
-            self.try_again(story);
+        // Whatever the selection says.
+        for story in asked {
+            if let Some(record) = self.stories.get_mut(story) {
+                record.selected = true;
+            }
         }
         // How the spec reads before lanes are put back is not looked at, since the attempts may have touched it.
         let interrupted = std::mem::take(&mut self.attempts);
