@@ -13,7 +13,7 @@ use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
 use ralphloop_core::graph;
-use ralphloop_core::ids::{CommitId, RunId, StoryId};
+use ralphloop_core::ids::{AgentId, CommitId, RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::run::Run;
@@ -384,7 +384,11 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         }
         warnings.extend(said);
     }
-    check_agent(&settings.agent)?;
+    warnings.extend(keep_those_here(&mut settings)?);
+    if let Some(reviewer) = &settings.reviewer {
+        check_agent(reviewer)?;
+    }
+    warnings.extend(settings.bounds_that_cannot_be_kept());
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
@@ -395,7 +399,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     warnings.extend(read_warnings.iter().map(ToString::to_string));
 
     let policy = Box::new(settings.policy(&plan, &work.project));
-    let agent = agent_name(&settings);
+    let agent = settings.agents.to_string();
     let (inbox, inbox_out) = mpsc::unbounded_channel();
     let (mut notices, watch) = notice::channel();
     let events = notices.another();
@@ -578,11 +582,16 @@ fn notifier(settings: &Settings, spawner: &Spawner, work: &WorkRef, notices: &No
     }
 }
 
-fn agent_name(settings: &Settings) -> String {
-    match &settings.agent.model {
-        Some(model) => format!("{}:{model}", settings.agent.name),
-        None => settings.agent.name.clone(),
-    }
+/// Leaves agents out of the chain whose programs are not there, and says so; if none is there, that is an error.
+fn keep_those_here(settings: &mut Settings) -> Result<Vec<String>, StartError> {
+    let missing: Vec<(AgentId, StartError)> =
+        settings.agents.iter().filter_map(|agent| check_agent(agent).err().map(|why| (agent.id(), why))).collect();
+    let Some(here) = settings.agents.filtered(|agent| missing.iter().all(|(id, _)| *id != agent.id())) else {
+        check_agent(settings.agents.first())?;
+        return Ok(Vec::new());
+    };
+    settings.agents = here;
+    Ok(missing.into_iter().map(|(id, why)| format!("{why}; the run goes on without {id}")).collect())
 }
 
 /// Whether the program of a command line is there.

@@ -7,6 +7,7 @@ use toml::de::DeTable;
 use super::keys::{KEYS, Key, Layer};
 use super::origin::Origin;
 use super::own_agents::{self, Fault};
+use super::own_prices;
 use super::value::Raw;
 use crate::error::{CliError, Excerpt, closest};
 
@@ -30,6 +31,13 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
         if name.get_ref() == "agents" {
             let line = |at: usize| origin(path.to_owned(), text[..at].matches('\n').count() + 1);
             layer.agents = own_agents::read(value, line).map_err(|Fault { message, span, label, hint }| {
+                let error = fault(message, span, &label);
+                if let Some(hint) = hint { error.hint(hint) } else { error }
+            })?;
+            continue;
+        }
+        if name.get_ref() == "prices" {
+            layer.prices = own_prices::read(value).map_err(|Fault { message, span, label, hint }| {
                 let error = fault(message, span, &label);
                 if let Some(hint) = hint { error.hint(hint) } else { error }
             })?;

@@ -6,6 +6,7 @@ mod flags;
 mod keys;
 mod origin;
 mod own_agents;
+mod own_prices;
 mod told;
 mod value;
 

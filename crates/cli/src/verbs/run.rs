@@ -1,5 +1,8 @@
 //! `run` and `resume`: the loop, and what is printed of it.
 
+use std::collections::BTreeSet;
+
+use ralphloop_agent::client::Agent;
 use ralphloop_core::event::Event;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
@@ -112,7 +115,8 @@ pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes
             return Ok(take_up::left_alone());
         };
         let Prepared { launch, work, settings, finish } = prepared;
-        let caution = settings.agent.caution();
+        let cautions: BTreeSet<&str> =
+            settings.agents.iter().chain(&settings.reviewer).filter_map(Agent::caution).collect();
         let closing = finish.then(|| place.clone());
         let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };
         match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
@@ -129,7 +133,7 @@ pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes
                 Ok(Exit::DONE)
             }
             Started::Ready(ready) => {
-                if let Some(caution) = caution {
+                for caution in cautions {
                     output::warn(caution);
                 }
                 let offer = finish::offer(&work).filter(|_| !finish);

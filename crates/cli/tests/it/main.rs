@@ -3,6 +3,7 @@
 
 mod agents;
 mod branches;
+mod chain;
 mod cleaning;
 mod closing;
 mod crash;
@@ -17,6 +18,7 @@ mod locks;
 mod loop_rules;
 mod notifications;
 mod openspec_change;
+mod prices;
 mod printing;
 mod readme;
 mod real_claude;
@@ -26,6 +28,7 @@ mod recovery;
 mod refusals;
 mod regressions_loop;
 mod regressions_tree;
+mod reviewing;
 mod secrets;
 mod shell;
 mod side_by_side;

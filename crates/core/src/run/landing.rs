@@ -1,6 +1,6 @@
 //! From proof to the branch: proven attempts land one at a time, each on where the branch stands then.
 
-use super::attempt::{AfterRevert, Attempt, Checking, Phase, Proof};
+use super::attempt::{AfterRevert, Attempt, Checking, NOBODY, Phase, Proof};
 use super::story::StoryState;
 use super::{Baseline, Run};
 use crate::effect::{Effect, Failure, Ground};
@@ -113,8 +113,11 @@ impl Run {
             let reason = format!("conflicts in {}, and no agent may be called to resolve them", files.join(", "));
             return self.revert(id, &reason, AfterRevert::End(outcome));
         }
+        let Some(agent) = self.agent_within(&id.story) else {
+            return self.revert(id, NOBODY, AfterRevert::Again);
+        };
         let brief = self.resolve_brief(id, files.to_vec());
-        let mut effects = self.start_agent(id, CallNumber(proof.call.0 + 1), brief);
+        let mut effects = self.start_agent(id, CallNumber(proof.call.0 + 1), agent, brief);
         effects.extend(self.next_landing());
         effects
     }
@@ -185,7 +188,8 @@ impl Run {
     }
 
     fn landed(&mut self, id: &AttemptId, commit: &CommitId, ground: Ground, notes: &[String]) -> Vec<Effect> {
-        self.attempts.remove(&id.story);
+        let landed = self.attempts.remove(&id.story);
+        self.note_attempt(landed.and_then(|attempt| attempt.agent).as_ref(), false);
         for other in self.attempts.values_mut() {
             other.landed_meanwhile.push(id.story.clone());
         }
@@ -194,7 +198,6 @@ impl Run {
             record.reason = None;
             record.notes = notes.to_vec();
         }
-        self.trouble.no_output = 0;
         self.baseline = self.baseline.next();
         let mut effects = self.next_landing();
         effects.extend(self.go_on());

@@ -209,6 +209,8 @@ fn a_limit_met_by_two_is_one_trouble_and_the_third_goes_on_to_land() {
     play.until_of("S3", agent);
     for story in ["S1", "S2"] {
         play.until_of(story, agent);
+    }
+    for story in ["S1", "S2"] {
         play.until_of(story, revert);
         play.answer();
     }

@@ -5,12 +5,14 @@
 mod sim;
 
 mod attempts;
+mod chain;
 mod edits;
 mod facts;
 mod fence;
 mod lanes;
 mod limits;
 mod restarts;
+mod reviewing;
 mod simulation;
 mod stops;
 mod support;

@@ -1,11 +1,12 @@
 //! Working trees in which at most one attempt lives each, and everything that is done in them. Effects go in, facts come
 //! out.
 
-mod agent;
+pub(crate) mod agent;
 mod check;
 mod merge;
 pub(crate) mod message;
 mod recorder;
+mod review;
 mod target;
 pub(crate) mod tree;
 pub(crate) mod worktree;
@@ -254,11 +255,8 @@ enum Order {
         fresh: bool,
     },
     Checkpoint,
-    Agent {
-        call: CallNumber,
-        prompt: Result<String, String>,
-        time: std::time::Duration,
-    },
+    Agent(agent::Calling),
+    Review(Box<review::Review>),
     Inspect {
         call: CallNumber,
         resolves: Vec<String>,
@@ -286,10 +284,12 @@ impl Order {
                 Self::Check { stage, check, what: check::What::of(run, &attempt, check), fresh }
             }
             Effect::Checkpoint { .. } => Self::Checkpoint,
-            Effect::StartAgent { attempt, call, brief } => {
+            Effect::StartAgent { attempt, call, agent, brief } => {
                 let prompt = agent::prompt(run, &attempt, &brief, settings);
-                let time = run.time_left().map_or(settings.times.agent, |left| left.min(settings.times.agent));
-                Self::Agent { call, prompt, time }
+                Self::Agent(agent::Calling::of(call, &agent, prompt, run, settings))
+            }
+            Effect::Review { attempt, round, earlier, passed, .. } => {
+                Self::Review(Box::new(review::Review::of((&attempt, round), (earlier, passed), run, settings)))
             }
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
             Effect::Merge { call, .. } => Self::Merge { call },
@@ -327,7 +327,8 @@ impl Order {
                 check::run(parts, attempt, stage, check, what.on(inspected), fresh, cancel).await;
             }
             Self::Checkpoint => tree::checkpoint(parts, attempt).await,
-            Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
+            Self::Agent(calling) => agent::run(parts, attempt, calling, cancel).await,
+            Self::Review(review) => review::run(parts, attempt, *review, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
             Self::Merge { call } => merge::merge(parts, attempt, call).await,
             Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,

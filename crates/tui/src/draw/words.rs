@@ -53,7 +53,7 @@ pub(crate) fn usage(usage: &Usage) -> String {
             format!("{} tokens in, {} out", short(input.unwrap_or(0)), short(output.unwrap_or(0)))
         }
     };
-    match usage.cost {
+    match usage.money_in_words() {
         Some(cost) => format!("{tokens}, {cost}"),
         None => tokens,
     }
@@ -102,6 +102,7 @@ pub(crate) fn agent_end(end: &AgentEnd, claim: &Claim) -> String {
         AgentEnd::NoCredit { message } => format!("no credit: {}", one_line(message)),
         AgentEnd::ModelUnknown { message } => format!("model unknown: {}", one_line(message)),
         AgentEnd::CannotStart { message } => format!("could not start: {}", one_line(message)),
+        AgentEnd::OverBudget { message, .. } => format!("over the budget: {}", one_line(message)),
         AgentEnd::Stopped => "stopped by us".to_owned(),
         AgentEnd::Internal { message } => format!("could not be watched: {}", one_line(message)),
     }
