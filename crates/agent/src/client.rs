@@ -1,5 +1,7 @@
 //! An agent as it was chosen, and how it is started.
 
+use std::path::Path;
+
 use ralphloop_core::ids::AgentId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -327,6 +329,16 @@ impl Agent {
             Some(model) => format!("{}:{model}", self.name),
             None => self.name.clone(),
         })
+    }
+
+    /// The same agent, to be started in another folder than the project's: a program that is named by a relative path is that
+    /// of `project` still.
+    #[must_use]
+    pub fn away_from(mut self, project: &Path) -> Self {
+        if self.program.contains('/') && Path::new(&self.program).is_relative() {
+            self.program = project.join(&self.program).to_string_lossy().into_owned();
+        }
+        self
     }
 
     /// Its client, if it was chosen by the name of a known one.

@@ -116,3 +116,16 @@ fn a_reviewer_that_is_not_here_is_said_before_anything_is_paid_for() {
     assert!(scene.calls().is_empty());
     run(&scene, &["--reviewer", "gemeni"]).exits(2).says("did you mean gemini?");
 }
+
+#[test]
+fn a_reviewer_named_by_a_path_in_the_project_is_found_from_its_empty_folder_too() {
+    let scene = scene_with("true");
+    scene.write("tools/critic", "#!/bin/sh\ncat > /dev/null\necho 'REVIEW: APPROVED'\n");
+    scene.write("ralphloop.toml", "reviewer = \"critic\"\n[agents.critic]\ncommand = \"tools/critic\"\n");
+    scene.command("chmod").arg("+x").arg(scene.path("tools/critic")).status().unwrap();
+    scene.commit_all("Tools");
+    for more in [&["--in-place"][..], &["--worktree", "--fresh", "--story", "S1"]] {
+        run(&scene, more).exits(0).says("approved by critic");
+        scene.git(&["reset", "--hard", "--quiet", "HEAD~1"]);
+    }
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Run, StoryState};
+use super::{Attempt, Run, StoryState};
 use crate::evidence::AgentReport;
 use crate::ids::{AgentId, StoryId};
 use crate::outcome::Outcome;
@@ -272,12 +272,16 @@ impl Run {
         }
     }
 
-    /// What the clock shows now holds for every wait: none becomes longer than it was to be.
+    /// What the clock shows now holds for every wait: none becomes longer than it was to be, and one that is over stays
+    /// over, however the clock is set.
     pub(super) fn heed_the_clock(&mut self) {
         let now = self.last_at;
-        for until in self.standings.values_mut().filter_map(|s| s.away.as_mut()).filter_map(Away::until_mut) {
+        for standing in self.standings.values_mut() {
+            let Some(until) = standing.away.as_mut().and_then(Away::until_mut) else { continue };
             let left = until.at.since(now);
-            if left > until.span {
+            if left.is_zero() {
+                standing.away = None;
+            } else if left > until.span {
                 until.at = now.after(until.span);
             } else {
                 until.span = left;
@@ -313,9 +317,12 @@ impl Run {
         Prospect::Never(if set_up == Some(true) { Outcome::Environment { reason } } else { Outcome::Paused { reason } })
     }
 
-    /// Moves the story up to the next agent of the chain that can be used, and says which; nothing if there is none.
-    pub(super) fn move_up(&mut self, story: &StoryId) -> Option<AgentId> {
-        let rung = self.stories.get(story)?.rung;
+    /// Moves the attempt's story up past the agent that failed at it, which may have stood in for another, to the next one of
+    /// the chain that can be used, and says which; nothing if there is none.
+    pub(super) fn move_up(&mut self, attempt: &Attempt) -> Option<AgentId> {
+        let story = &attempt.id.story;
+        let failed = attempt.agent.as_ref().and_then(|agent| self.chain.iter().position(|one| one == agent));
+        let rung = self.stories.get(story)?.rung.max(failed.unwrap_or(0));
         let usable = |agent: &AgentId| !matches!(self.away(agent), Some(Away::Unusable { .. }));
         let next = (rung + 1..self.chain.len()).find(|next| self.chain.get(*next).is_some_and(usable))?;
         let record = self.stories.get_mut(story)?;

@@ -3,7 +3,7 @@
 use super::attempt::AfterRevert;
 use super::chain::{Away, Prospect};
 use super::story::StoryState;
-use super::{Left, Phase, Run};
+use super::{Attempt, Left, Phase, Run};
 use crate::effect::Effect;
 use crate::evidence::AgentEnd;
 use crate::fingerprint::Fingerprint;
@@ -110,12 +110,19 @@ impl Run {
             }
             AfterRevert::Charge { failure, fingerprint, last, silent } => {
                 self.note_attempt(attempt.agent.as_ref(), silent);
-                self.charge(id, failure, fingerprint, last)
+                self.charge(&attempt, failure, fingerprint, last)
             }
         }
     }
 
-    fn charge(&mut self, id: &AttemptId, failure: AttemptFailure, fingerprint: Fingerprint, last: bool) -> Vec<Effect> {
+    fn charge(
+        &mut self,
+        attempt: &Attempt,
+        failure: AttemptFailure,
+        fingerprint: Fingerprint,
+        last: bool,
+    ) -> Vec<Effect> {
+        let id = &attempt.id;
         let max_retries = self.policy.max_retries;
         let Some(record) = self.stories.get_mut(&id.story) else { return Vec::new() };
         record.charged += 1;
@@ -132,7 +139,7 @@ impl Run {
         // What is the last attempt anyway is better spent on an agent that has not failed at it yet.
         let plateau = record.charged == max_retries && record.on_rung >= ON_A_RUNG;
         let repeats = format!("{} (the same failure {times} times in a row: no progress", failure.reason);
-        let next = if (stuck || last || plateau) && !used_up { self.move_up(&id.story) } else { None };
+        let next = if (stuck || last || plateau) && !used_up { self.move_up(attempt) } else { None };
         let exhausted = used_up || ((stuck || last) && next.is_none());
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.reason = Some(match next {

@@ -209,3 +209,18 @@ fn a_limit_is_remembered_over_a_crash_and_forgotten_when_a_person_takes_the_run_
     play.restart();
     assert_eq!(play.run.away(&"claude:opus".into()), None);
 }
+
+#[test]
+fn a_story_moves_up_past_the_agent_that_failed_at_it_also_if_that_one_stood_in_for_another() {
+    let same = || claims_failure("cannot find the module").tree("t");
+    let calls = [in_hours(3), same(), same(), same(), complete()];
+    let policy = Policy { max_retries: 5, ..chain(&["claude:opus", "codex", "gemini"]) };
+    let mut play = Play::new(vec![story("S1")], policy).agents(calls);
+    assert_eq!(play.end(), Outcome::Complete);
+    assert_eq!(called(&play), ["claude:opus", "codex", "codex", "codex", "gemini"]);
+    // With nobody above the one that failed, it has failed.
+    let calls = [in_hours(3), same(), same(), same()];
+    let mut play = Play::new(vec![story("S1")], Policy { max_retries: 5, ..both() }).agents(calls);
+    assert_eq!(play.end(), Outcome::Failed);
+    assert!(play.record("S1").reason.as_ref().unwrap().contains("not tried again"));
+}

@@ -288,9 +288,13 @@ impl Order {
                 let prompt = agent::prompt(run, &attempt, &brief, settings);
                 Self::Agent(agent::Calling::of(call, &agent, prompt, run, settings))
             }
-            Effect::Review { attempt, round, earlier, passed, .. } => {
-                Self::Review(Box::new(review::Review::of((&attempt, round), (earlier, passed), run, settings)))
-            }
+            Effect::Review { attempt, round, earlier, passed, .. } => Self::Review(Box::new(review::Review::of(
+                (&attempt, round),
+                (earlier, passed),
+                run,
+                settings,
+                &shared.work.project,
+            ))),
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
             Effect::Merge { call, .. } => Self::Merge { call },
             Effect::Land { attempt, call, ground } => {

@@ -1,5 +1,7 @@
 //! A reviewer looks at proven work: in an empty folder, since all that it is to see stands in its prompt.
 
+use std::path::Path;
+
 use ralphloop_agent::client::Agent;
 use ralphloop_agent::prompt::review::{self, ReviewInput};
 use ralphloop_core::event::Fact;
@@ -32,9 +34,10 @@ impl Review {
         (earlier, passed): (Vec<String>, Vec<String>),
         run: &Run,
         settings: &Settings,
+        project: &Path,
     ) -> Self {
         let agent: &Agent = settings.reviewer.as_ref().unwrap_or(settings.agents.first());
-        let with = With::of(agent.clone(), run, settings);
+        let with = With::of(agent.clone().away_from(project), run, settings);
         Self { round, with, story: run.plan().story(&attempt.story).cloned(), earlier, passed }
     }
 }
