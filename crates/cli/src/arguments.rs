@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::Layer;
 use crate::story_flags::StoryFlags;
+use crate::verbs::init::commands::Home;
 
 pub(crate) const AFTER_HELP: &str = "\
 WORK is a file, a folder, or FORMAT:NAME such as openspec:add-login or prd:prd.json. Without it, the only one found is taken.
@@ -46,6 +47,10 @@ pub(crate) enum Verb {
     Log(LogArguments),
     /// Show what an attempt changed, a failed one too
     Diff(DiffArguments),
+    /// Make one commit of a run's commits, on its branch; the old ones are kept under a ref
+    Squash(SquashArguments),
+    /// Open a pull request for what a run has landed: push its branch, and call gh; asks first
+    Pr(PullRequestArguments),
     /// Go on with a run that ended early
     Resume(Box<ResumeArguments>),
     /// Ask a running loop to stop after the attempt, or at once
@@ -68,6 +73,10 @@ pub(crate) enum Verb {
     Completions(CompletionsArguments),
     /// Print the manual page of the program or of a verb; `man -l -` shows it
     Man(ManArguments),
+    /// Write the project's file of settings, or the commands with which agents drive the loop themselves
+    Init(InitArguments),
+    /// Let an agent drive the loop from inside its own session: an MCP server on the standard input and output
+    Mcp,
     /// Play the whole loop in a temporary folder with a scripted agent: no key, no network
     Demo(DemoArguments),
     /// The run of a screen: takes its order on the standard input, and ends with it unless it is let go
@@ -117,6 +126,15 @@ pub(crate) struct RunArguments {
     pub(crate) view: ViewArguments,
     #[command(flatten)]
     pub(crate) settings: Layer,
+}
+
+/// `init`
+#[derive(Debug, Args)]
+pub(crate) struct InitArguments {
+    /// Write the commands of the internal mode and name the server, for these agents; without names, for those whose folder
+    /// is here, else for Claude Code
+    #[arg(long, value_name = "AGENT", num_args = 0.., value_delimiter = ',')]
+    pub(crate) commands: Option<Vec<Home>>,
 }
 
 /// `list`
@@ -258,6 +276,32 @@ pub(crate) struct DiffArguments {
     pub(crate) attempt: String,
     /// The run; the latest if absent
     pub(crate) run: Option<String>,
+}
+
+/// `squash`
+#[derive(Debug, Args)]
+pub(crate) struct SquashArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// The first line of its message; the title of the work if absent
+    #[arg(long, short, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// `pr`
+#[derive(Debug, Args)]
+pub(crate) struct PullRequestArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// Do not ask before anything is pushed
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Show what would be called, and call nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// `resume`

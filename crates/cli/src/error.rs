@@ -147,6 +147,13 @@ impl CliError {
         std::iter::once(&self.said.message).chain(&self.said.causes).map(String::as_str).collect::<Vec<_>>().join(": ")
     }
 
+    /// What happened and what to do next, without colours and without the lines of files.
+    pub(crate) fn plain(&self) -> String {
+        let said = &self.said;
+        let lines = std::iter::once(&said.message).chain(&said.causes).chain(&said.hints);
+        lines.map(|line| harmless(line).into_owned()).collect::<Vec<_>>().join("\n")
+    }
+
     /// The whole text, with colours, for the standard error.
     pub(crate) fn render(&self) -> String {
         render(Level::ERROR, &self.said.message, &self.said.causes, &self.said.excerpts, &self.said.hints)

@@ -9,6 +9,7 @@ mod duration;
 mod error;
 mod exit;
 mod host;
+mod mcp;
 mod money;
 mod output;
 mod screen;
@@ -38,6 +39,9 @@ fn main() -> ExitCode {
         }
     };
     let Some(verb) = arguments.verb else {
+        if screen::possible() {
+            return finish(Host::of_this_process().and_then(|host| screen::pick::bare(&host)));
+        }
         return finish(output::data(&Arguments::command().render_help().ansi().to_string()).map(|()| Exit::DONE));
     };
     finish(Host::of_this_process().and_then(|host| verbs::perform(verb, &host)))

@@ -26,6 +26,11 @@ pub(crate) fn styled(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
+/// `text` without its styles, for a reader that is no terminal.
+pub(crate) fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
 /// Writes to the standard output, at once. A reader that went away ends the program quietly with 141.
 pub(crate) fn data(text: &str) -> Result<(), CliError> {
     let mut out = anstream::stdout().lock();

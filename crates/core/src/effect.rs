@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{CheckRef, CheckStage};
-use crate::ids::{AgentId, AttemptId, CallNumber, LaneId};
+use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, TreeId};
 use crate::outcome::Outcome;
 use crate::units::Timestamp;
 
@@ -65,6 +65,24 @@ pub enum Ground {
     NoChange,
 }
 
+/// An attempt's work merged with what lands before it, as a tree that is being checked: the next may be prepared on top of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Whose.
+    pub attempt: AttemptId,
+    /// Which tree.
+    pub tree: TreeId,
+}
+
+/// What an attempt's work is brought onto.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Onto {
+    /// The branch, where it stands now.
+    Branch,
+    /// What is about to land before it, and may yet come to nothing.
+    Candidate(Candidate),
+}
+
 impl Effect {
     /// The attempt that it is about.
     pub fn attempt(&self) -> Option<&AttemptId> {
@@ -76,6 +94,7 @@ impl Effect {
             | Self::Inspect { attempt, .. }
             | Self::Review { attempt, .. }
             | Self::Merge { attempt, .. }
+            | Self::StopCheck { attempt }
             | Self::StopWork { attempt }
             | Self::Land { attempt, .. }
             | Self::Revert { attempt, .. }
@@ -148,12 +167,22 @@ pub enum Effect {
         /// The gates and checks that passed.
         passed: Vec<String>,
     },
-    /// Bring the attempt's work onto where the branch stands now: `Merged`, `MergeFailed` or `Trespassed`.
+    /// Bring the attempt's work, as that call left it, onto something else than what it stands on: `Merged`, `MergeFailed` or
+    /// `Trespassed`.
     Merge {
         /// The attempt.
         attempt: AttemptId,
-        /// What that call left.
+        /// What that call left, whatever it was merged with since.
         call: CallNumber,
+        /// Which of the attempt's merges, counted from 1.
+        number: u32,
+        /// Onto what.
+        onto: Onto,
+    },
+    /// End the check that runs for the attempt, since its tree is of no use any more. It answers as usual.
+    StopCheck {
+        /// The attempt.
+        attempt: AttemptId,
     },
     /// End what runs for the attempt; a commit gets a moment, since it is proven. What was running answers as usual.
     StopWork {

@@ -138,6 +138,9 @@ pub enum Fact {
     AttemptStarted {
         /// The attempt.
         attempt: AttemptId,
+        /// What is worth saying of its lane.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// A gate or check begins.
     CheckStarted {
@@ -235,12 +238,15 @@ pub enum Fact {
         /// Why, and what to do.
         why: String,
     },
-    /// The attempt's work was brought onto where the branch stands now.
+    /// The attempt's work was brought onto what stands before it: the branch, or what is about to land.
     Merged {
         /// The attempt.
         attempt: AttemptId,
         /// What that call had left.
         call: CallNumber,
+        /// Which of the attempt's merges, counted from 1. Versions that prepared nothing ahead of its turn did not count.
+        #[serde(default)]
+        number: u32,
         /// What came of it.
         merge: Merge,
     },
@@ -353,7 +359,7 @@ impl Fact {
     /// The attempt that the fact is about.
     pub fn attempt(&self) -> Option<&AttemptId> {
         match self {
-            Self::AttemptStarted { attempt }
+            Self::AttemptStarted { attempt, .. }
             | Self::CheckStarted { attempt, .. }
             | Self::CheckFinished { attempt, .. }
             | Self::CheckpointTaken { attempt, .. }

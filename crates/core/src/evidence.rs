@@ -260,21 +260,24 @@ pub struct TreeReport {
     pub strayed: Vec<String>,
 }
 
-/// What came of bringing an attempt's work onto where the branch stands now.
+/// What came of bringing an attempt's work onto something newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "merge", rename_all = "snake_case")]
 pub enum Merge {
     /// Nothing has landed since the attempt began: what was proven is what lands.
     Current,
-    /// The lane holds the merged tree, on the branch's newest commit.
+    /// The lane holds the merged tree, on what it was brought onto.
     Merged {
-        /// The tree, against that commit.
+        /// The tree, against that.
         report: Box<TreeReport>,
     },
-    /// The lane holds the merge with its conflicts marked, on the branch's newest commit.
+    /// They are in conflict. If it was brought onto the branch, the lane holds the merge with its conflicts marked.
     Conflicts {
         /// The files in conflict, from the top of the tree.
         files: Vec<String>,
+        /// What else is worth saying.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
 }
 

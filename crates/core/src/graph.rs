@@ -1,7 +1,7 @@
 //! Which story comes when: dependencies, order, and stages for display.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::ids::StoryId;
 use crate::plan::{Plan, Story, StoryKind, WorkState};
@@ -57,21 +57,31 @@ fn looks_like_a_path(word: &str) -> bool {
 /// The wanted stories in stages: each holds those whose wanted dependencies all stand in earlier ones, in rank order.
 /// Stories on a cycle are in no stage; [`cycle`] names them.
 pub fn stages(plan: &Plan) -> Vec<Vec<StoryId>> {
-    let wanted_ids: BTreeSet<&StoryId> = plan.stories.iter().filter(|s| wanted(s)).map(|s| &s.id).collect();
-    let mut placed: BTreeSet<&StoryId> = BTreeSet::new();
-    let mut stages = Vec::new();
-    loop {
-        let stage: Vec<&Story> = in_rank(plan)
-            .into_iter()
-            .filter(|s| wanted_ids.contains(&s.id) && !placed.contains(&s.id))
-            .filter(|s| s.deps.iter().all(|d| !wanted_ids.contains(d) || placed.contains(d)))
-            .collect();
-        if stage.is_empty() {
-            return stages;
+    let ranked: Vec<&Story> = in_rank(plan).into_iter().filter(|story| wanted(story)).collect();
+    let place: HashMap<&StoryId, usize> = ranked.iter().enumerate().map(|(at, story)| (&story.id, at)).collect();
+    let mut waits_for = vec![0_usize; ranked.len()];
+    let mut followers: Vec<Vec<usize>> = vec![Vec::new(); ranked.len()];
+    for (at, story) in ranked.iter().enumerate() {
+        for before in story.deps.iter().filter_map(|dep| place.get(dep)) {
+            waits_for[at] += 1;
+            followers[*before].push(at);
         }
-        placed.extend(stage.iter().map(|s| &s.id));
-        stages.push(stage.into_iter().map(|s| s.id.clone()).collect());
     }
+    let mut stages = Vec::new();
+    let mut stage: Vec<usize> = (0..ranked.len()).filter(|at| waits_for[*at] == 0).collect();
+    while !stage.is_empty() {
+        let mut next = Vec::new();
+        for follower in stage.iter().flat_map(|at| &followers[*at]) {
+            waits_for[*follower] -= 1;
+            if waits_for[*follower] == 0 {
+                next.push(*follower);
+            }
+        }
+        next.sort_unstable();
+        stages.push(stage.into_iter().map(|at| ranked[at].id.clone()).collect());
+        stage = next;
+    }
+    stages
 }
 
 /// A dependency cycle among unfinished stories, in the order in which each depends on the next, the first repeated at
@@ -83,6 +93,7 @@ pub fn cycle(stories: &[Story]) -> Option<Vec<StoryId>> {
     for start in stories {
         // Depth-first along dependencies; `path` holds the way from `start`, with the next dependency of each to look at.
         let mut path: Vec<(&StoryId, usize)> = vec![(&start.id, 0)];
+        let mut on_path: BTreeSet<&StoryId> = BTreeSet::from([&start.id]);
         while let Some((id, next)) = path.last_mut() {
             let id = *id;
             let dep = open.get(id).filter(|_| !finished.contains(id)).and_then(|s| s.deps.get(*next));
@@ -90,10 +101,12 @@ pub fn cycle(stories: &[Story]) -> Option<Vec<StoryId>> {
             match dep {
                 None => {
                     finished.insert(id);
+                    on_path.remove(id);
                     path.pop();
                 }
                 Some(dep) => {
-                    if let Some(at) = path.iter().position(|(on_path, _)| *on_path == dep) {
+                    if !on_path.insert(dep) {
+                        let at = path.iter().position(|(id, _)| *id == dep).unwrap_or(0);
                         let mut found: Vec<StoryId> = path[at..].iter().map(|(id, _)| (*id).clone()).collect();
                         found.push(dep.clone());
                         return Some(found);

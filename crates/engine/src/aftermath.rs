@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use ralphloop_core::ids::{AttemptId, RunId};
+use ralphloop_core::ids::{AttemptId, LaneId, RunId};
 
 use crate::files::{self, FileError};
 use crate::git::{
@@ -168,8 +168,8 @@ pub(crate) async fn undo_half_advances(folders: &[RunFolder], home: &Repository)
 pub(crate) async fn clear_worktrees(folders: Vec<RunFolder>, home: &Repository, work: &WorkRef) -> Vec<String> {
     let mut said = Vec::new();
     for folder in folders {
-        for top in worktree::left_by(&folder) {
-            match clear_worktree(&folder, home, work, &top).await {
+        for (lane, top) in worktree::left_by(&folder) {
+            match clear_worktree(&folder, home, work, (lane, &top)).await {
                 Ok(kept) => said.extend(kept),
                 Err(why) => said.push(format!("the worktree {} of run {} stays: {why}", top.display(), folder.id)),
             }
@@ -182,7 +182,7 @@ async fn clear_worktree(
     folder: &RunFolder,
     home: &Repository,
     work: &WorkRef,
-    top: &Path,
+    (number, top): (LaneId, &Path),
 ) -> Result<Vec<String>, String> {
     let lane = Repository::open_worktree(top, top, home.git().clone()).await.map_err(|e| e.to_string())?;
     let landed = home.landed_since(None).await.map_err(|e| e.to_string())?;
@@ -208,7 +208,7 @@ async fn clear_worktree(
         drop(std::fs::remove_file(spec_before));
     }
     worktree::remove(home, &lane).await.map_err(|e| e.to_string())?;
-    worktree::tidy(folder, top);
+    worktree::tidy(folder, number, top);
     Ok(said)
 }
 

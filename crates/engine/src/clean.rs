@@ -4,11 +4,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use ralphloop_core::ids::RunId;
 use ralphloop_core::run::Run;
 use ralphloop_core::units::Timestamp;
 
 use crate::files::FileError;
 use crate::git::{CheckpointError, GitError, KeptAttempt, Repository};
+use crate::lane::{pool, worktree};
 use crate::runs::{RunFolder, StateFolder, unfinished};
 
 /// The name of what checkpoints remember.
@@ -29,6 +31,8 @@ pub enum Kind {
     Checkpoints,
     /// Results of gates.
     Cache,
+    /// A worktree that is kept for the next run.
+    Worktree,
 }
 
 impl Kind {
@@ -40,6 +44,7 @@ impl Kind {
             Self::Parked => "parked files",
             Self::Checkpoints => "checkpoints",
             Self::Cache => "cache",
+            Self::Worktree => "worktree",
         }
     }
 }
@@ -70,6 +75,7 @@ pub struct Item {
 enum Place {
     Folder(PathBuf),
     Attempt(KeptAttempt),
+    Worktree(PathBuf),
     Store,
 }
 
@@ -179,6 +185,7 @@ pub async fn left(repository: &Repository) -> Result<Vec<Item>, CleanError> {
             place: Place::Store,
         });
     }
+    items.extend(pool::kept(&state).into_iter().map(|(place, user)| worktree_item(&runs, place, user)));
     let cache = state.path().join("cache");
     if cache.is_dir() {
         items.push(Item {
@@ -194,6 +201,26 @@ pub async fn left(repository: &Repository) -> Result<Vec<Item>, CleanError> {
         });
     }
     Ok(items)
+}
+
+fn worktree_item(runs: &[Known], place: PathBuf, user: Option<RunId>) -> Item {
+    let name = place.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    // One whose run has no link to it any more was given back, and nobody lived to say so.
+    let using = user.filter(|user| {
+        let run = runs.iter().find(|known| known.folder.id == *user);
+        run.is_some_and(|run| worktree::left_by(&run.folder).iter().any(|(_, top)| *top == place))
+    });
+    Item {
+        kind: Kind::Worktree,
+        name: format!("worktree/{name}"),
+        run: using.as_ref().map(ToString::to_string),
+        about: "kept for the next run, with what was set up and built in it".to_owned(),
+        bytes: size(&place),
+        changed_at: changed(&place),
+        held: using.map(|run| format!("run {run} uses it")),
+        is_work: false,
+        place: Place::Worktree(place),
+    }
 }
 
 /// Of `items`, those that are meant and may go. A name that fits nothing, or something that is needed, is an error before
@@ -244,6 +271,14 @@ pub async fn remove(repository: &Repository, item: &Item) -> Result<(), CleanErr
     match &item.place {
         Place::Attempt(attempt) => Ok(repository.forget_attempt(attempt).await?),
         Place::Store => Ok(repository.forget_stored().await?),
+        Place::Worktree(top) => {
+            let fails = |why: String| CleanError::Held { name: item.name.clone(), why };
+            let lane = Repository::open_worktree(top, top, repository.git().clone()).await;
+            let lane = lane.map_err(|error| fails(error.to_string()))?;
+            worktree::remove(repository, &lane).await?;
+            worktree::forget_place(top);
+            Ok(())
+        }
         Place::Folder(folder) => {
             // It may have been taken up since it was looked at.
             if item.kind == Kind::Run
@@ -328,7 +363,7 @@ impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             Kind::Run | Kind::Attempt => write!(f, "{} {}", self.kind.as_str(), self.name),
-            Kind::Parked | Kind::Checkpoints | Kind::Cache => f.write_str(&self.name),
+            Kind::Parked | Kind::Checkpoints | Kind::Cache | Kind::Worktree => f.write_str(&self.name),
         }
     }
 }

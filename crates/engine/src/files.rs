@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use crate::attributes;
+
 /// How many links are followed before a path counts as a loop; the kernel's own bound.
 const MAX_LINKS: usize = 40;
 /// How much of a name is kept as it is before a hash takes over; file systems allow 255 bytes.
@@ -98,6 +100,30 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     sync_folder(folder).map_err(fail)
 }
 
+/// Makes a new folder with files by their paths in it, all or nothing.
+///
+/// # Errors
+/// Something is there, or cannot be written.
+pub fn write_new_folder<'f>(
+    folder: &Path,
+    files: impl IntoIterator<Item = (&'f Path, &'f [u8])>,
+) -> Result<(), FileError> {
+    let fail = |source| FileError::new("write", folder, source);
+    let above = folder_of(folder);
+    fs::create_dir_all(above).map_err(fail)?;
+    let mut builder = tempfile::Builder::new();
+    // The umask narrows this mode, as for any new folder.
+    builder.prefix(".ralphloop-").suffix(".tmp").permissions(Permissions::from_mode(0o777));
+    let made = builder.tempdir_in(above).map_err(fail)?;
+    for (path, bytes) in files {
+        write_new(&made.path().join(path), bytes)?;
+    }
+    // Of what may have come meanwhile, the system replaces an empty folder alone.
+    fs::rename(made.path(), folder).map_err(fail)?;
+    let _moved = made.keep();
+    sync_folder(above).map_err(fail)
+}
+
 fn replace(path: &Path, bytes: &[u8], access: Access, durably: bool) -> Result<(), FileError> {
     let fail = |source| FileError::new("write", path, source);
     let target = behind_links(path).map_err(fail)?;
@@ -108,7 +134,7 @@ fn replace(path: &Path, bytes: &[u8], access: Access, durably: bool) -> Result<(
     let mut temp = builder.tempfile_in(folder).map_err(fail)?;
     temp.write_all(bytes).map_err(fail)?;
     match fs::metadata(&target) {
-        Ok(old) => keep_owner_and_mode(temp.as_file(), &old).map_err(fail)?,
+        Ok(old) => be_as(temp.as_file(), temp.path(), &target, &old).map_err(fail)?,
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(fail(e)),
     }
@@ -190,12 +216,14 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::new(io::ErrorKind::InvalidInput, "too many links"))
 }
 
-/// The owner only where we may: root working in a user's checkout.
-fn keep_owner_and_mode(new: &File, old: &fs::Metadata) -> io::Result<()> {
+/// Gives a file that is to replace another the mode of that one; its owner and attributes where we may: root working in a
+/// user's checkout.
+pub(crate) fn be_as(new: &File, new_path: &Path, old_path: &Path, old: &fs::Metadata) -> io::Result<()> {
     let ours = new.metadata()?;
     if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
         fchown(new, Some(old.uid()), Some(old.gid())).ok();
     }
+    attributes::set(new_path, &attributes::read(old_path)?).ok();
     // After the owner: changing that takes away some bits of the mode.
     new.set_permissions(old.permissions())
 }

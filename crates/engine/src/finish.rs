@@ -17,8 +17,6 @@ use crate::start::Place;
 use crate::tracker::{Tracker, TrackerError};
 use crate::work::{self, WorkError, WorkRef, landed};
 
-/// The trailer that tells a closing commit.
-const TRAILER: &str = "Ralphloop-Finish";
 /// The folder that finished plans and tasks are put into, beside or below the others.
 const COMPLETED: &str = "completed";
 
@@ -202,7 +200,7 @@ impl Closing<'_> {
             Gesture::CloseInFile => self.close_in_file().await?,
         };
         let Some(first) = said.first() else { return Ok(Finished::default()) };
-        let message = format!("chore: {first}\n\nRalphloop-Work: {}\n{TRAILER}: yes\n", self.work.id);
+        let message = format!("chore: {first}\n\nRalphloop-Work: {}\n{}: yes\n", self.work.id, git::FINISH);
         let landing = Landing {
             message,
             kept_under: format!("refs/ralphloop/finish/{}", git::slug(&self.work.id.to_string())),

@@ -2,6 +2,7 @@
 //! touches the world.
 mod aftermath;
 pub mod agents;
+mod attributes;
 pub mod clean;
 pub mod clock;
 pub mod control;
@@ -16,6 +17,7 @@ pub mod fold;
 pub mod follow;
 pub mod gates;
 pub mod git;
+pub mod inside;
 mod invoke;
 pub mod journal;
 pub mod lane;
@@ -24,10 +26,12 @@ pub mod notice;
 pub mod notify;
 pub mod openspec_cli;
 pub mod process;
+pub mod pull_request;
 mod requests;
 pub mod runs;
 pub mod settings;
 pub mod signals;
+pub mod squash;
 pub mod start;
 mod timer;
 pub mod tracker;

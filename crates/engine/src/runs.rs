@@ -238,6 +238,12 @@ impl RunFolder {
         std::fs::read(self.project_file()).map_or(true, |noted| noted == project.as_os_str().as_bytes())
     }
 
+    /// Whether the run works at or below that folder, as far as it is known.
+    pub fn is_below(&self, top: &Path) -> bool {
+        let noted = std::fs::read(self.project_file());
+        noted.map_or(true, |noted| Path::new(std::ffi::OsStr::from_bytes(&noted)).starts_with(top))
+    }
+
     /// The run that the journal makes.
     pub fn fold(&self) -> Result<Folded, JournalError> {
         fold::fold(&self.journal(), &self.kept_state())

@@ -12,6 +12,7 @@ use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
 use ralphloop_core::signal::SignalGrammar;
 
 use crate::gates::find::{find, on_path};
+use crate::lane::Generated;
 use crate::notify::Notify;
 
 /// Time limits of what a run starts.
@@ -80,6 +81,8 @@ pub struct Settings {
     pub on_dirty: OnDirty,
     /// What a worktree gets that git does not carry.
     pub worktrees: Worktrees,
+    /// Files that are made anew where a merge has them in conflict.
+    pub generated: Generated,
     /// Time limits.
     pub times: Times,
     /// The agents, the preferred first.
@@ -119,6 +122,10 @@ pub struct Worktrees {
     pub link: Vec<String>,
     /// A command that is run once in it.
     pub setup: Option<String>,
+    /// Where worktrees are; beside the runs if absent.
+    pub folder: Option<std::path::PathBuf>,
+    /// How many are kept from one run to the next.
+    pub keep: u32,
 }
 
 impl Settings {

@@ -6,10 +6,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver::Inbox;
 
+/// Whether the process was started so that HUP does nothing, as `nohup` does. Told by Linux alone (proc(5), `SigIgn`).
+pub fn hup_is_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    // Bit 0 is signal 1.
+    ignored.is_some_and(|ignored| ignored & 1 << (rustix::process::Signal::HUP.as_raw() - 1) != 0)
+}
+
 /// The signals that end a run. From when this exists they no longer kill the process.
 #[derive(Debug)]
 pub struct Signals {
-    hup: Signal,
+    /// `None` under `nohup`: who is to outlive the terminal does.
+    hup: Option<Signal>,
     int: Signal,
     term: Signal,
 }
@@ -18,7 +27,7 @@ impl Signals {
     /// Takes the signals over.
     pub fn catch() -> std::io::Result<Self> {
         Ok(Self {
-            hup: signal(SignalKind::hangup())?,
+            hup: (!hup_is_ignored()).then(|| signal(SignalKind::hangup())).transpose()?,
             int: signal(SignalKind::interrupt())?,
             term: signal(SignalKind::terminate())?,
         })
@@ -26,8 +35,14 @@ impl Signals {
 
     /// The next one.
     pub(crate) async fn next(&mut self) -> StopCause {
+        let hung_up = async {
+            match &mut self.hup {
+                Some(hup) => hup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.hup.recv() => StopCause::Hup,
+            _ = hung_up => StopCause::Hup,
             _ = self.int.recv() => StopCause::Int,
             _ = self.term.recv() => StopCause::Term,
         }

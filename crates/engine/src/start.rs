@@ -31,10 +31,11 @@ use crate::files::FileError;
 use crate::finish::{self, FinishError};
 use crate::gates::cache::Cache;
 use crate::git::{Git, Repository, Severity, SnapshotLimits};
+use crate::inside::Inside;
 use crate::journal::{Journal, JournalError};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
-use crate::lane::{Lanes, Shared, Target, worktree};
+use crate::lane::{Foreseen, Lanes, Shared, Target, worktree};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
@@ -60,6 +61,8 @@ pub struct Request {
     pub taking_up: TakingUp,
     /// How the caller was called, in its own words: kept beside the journal before the run begins, for a later resume.
     pub launch: Vec<u8>,
+    /// The session that drives the run and is its agent, if one does.
+    pub inside: Option<Inside>,
 }
 
 /// Why no run was started. Nothing was changed.
@@ -354,7 +357,7 @@ pub fn read_plan(work: &WorkRef, only: &[StoryId]) -> Result<(Plan, Vec<Diagnost
 
 /// Gets a run ready, or says why not.
 pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
-    let Request { work, mut settings, taking_up, launch } = request;
+    let Request { work, mut settings, taking_up, launch, inside } = request;
     let Place { repository, spawner } = place;
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
@@ -384,11 +387,13 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         }
         warnings.extend(said);
     }
-    warnings.extend(keep_those_here(&mut settings)?);
+    if inside.is_none() {
+        warnings.extend(keep_those_here(&mut settings)?);
+        warnings.extend(settings.bounds_that_cannot_be_kept());
+    }
     if let Some(reviewer) = &settings.reviewer {
         check_agent(reviewer)?;
     }
-    warnings.extend(settings.bounds_that_cannot_be_kept());
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
@@ -398,8 +403,11 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     warnings.extend(doubts.iter().map(|f| format!("{}; {}", f.message, f.remedy)));
     warnings.extend(read_warnings.iter().map(ToString::to_string));
 
-    let policy = Box::new(settings.policy(&plan, &work.project));
-    let agent = settings.agents.to_string();
+    let mut policy = Box::new(settings.policy(&plan, &work.project));
+    if let Some(inside) = &inside {
+        policy.agents = vec![AgentId(inside.name.clone())];
+    }
+    let agent = inside.as_ref().map_or_else(|| settings.agents.to_string(), |inside| inside.name.clone());
     let (inbox, inbox_out) = mpsc::unbounded_channel();
     let (mut notices, watch) = notice::channel();
     let events = notices.another();
@@ -444,10 +452,12 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         folder: begun.folder.clone(),
         work,
         settings,
+        inside,
         base: begun.run.base().clone(),
         redactor: notifier.redactor.clone(),
         cache,
         running_gates: Mutex::new(HashMap::new()),
+        foreseen: Foreseen::default(),
         git_turn: tokio::sync::Mutex::default(),
         zone: TimeZone::system(),
         inbox: inbox.clone(),

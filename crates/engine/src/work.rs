@@ -2,6 +2,7 @@
 //! belong to it.
 
 mod change;
+mod claims;
 mod find;
 mod folders;
 pub(crate) mod landed;
@@ -82,8 +83,8 @@ pub enum WorkError {
     /// More than one thing could be meant.
     #[error("{} pieces of work found, name one of them:{}", .found.len(), list(.found))]
     Several {
-        /// All of them.
-        found: Vec<WorkId>,
+        /// How each of them is named from here.
+        found: Vec<String>,
     },
     /// A format that does not exist.
     #[error("unknown format '{scheme}'; the known ones are {}", known())]
@@ -96,8 +97,16 @@ pub enum WorkError {
     NotFound {
         /// What was written.
         argument: String,
-        /// What there is instead.
-        found: Vec<WorkId>,
+        /// How what there is instead is named.
+        found: Vec<String>,
+    },
+    /// Several formats could be meant by a file or a folder.
+    #[error("{shown} could be {}; say which, as in {}:{shown}", either(.schemes), .schemes.first().map_or("", |scheme| scheme.as_str()))]
+    Unclear {
+        /// The path, as it can be named from here.
+        shown: String,
+        /// The formats that it could have, the likeliest first.
+        schemes: Vec<Scheme>,
     },
     /// The file or folder exists, but does not tell its format.
     #[error("the format of {} is not clear; write FORMAT:PATH, with one of {}", .path.display(), known())]
@@ -131,7 +140,16 @@ pub enum WorkError {
     },
 }
 
-fn list(found: &[WorkId]) -> String {
+/// `a`, `a or b`, `a, b or c`.
+fn either(schemes: &[Scheme]) -> String {
+    let names: Vec<&str> = schemes.iter().map(|scheme| scheme.as_str()).collect();
+    match names.as_slice() {
+        [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+        names => names.concat(),
+    }
+}
+
+fn list(found: &[String]) -> String {
     found.iter().fold(String::new(), |mut text, work| {
         let _ = write!(text, "\n  {work}");
         text

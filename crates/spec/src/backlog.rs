@@ -124,7 +124,7 @@ fn own_mark(text: &Text<'_>, front: &Front) -> Mark {
     match front.root.entry("status") {
         Some((_, value)) if value.word().is_some() => Mark { open: TO_DO, ..status_mark(text, value, DONE) },
         Some((key, _)) => {
-            let key = key.offset(text);
+            let key = key.offset();
             let colon = text.body.get(key..).and_then(|rest| rest.find(':')).unwrap_or_default();
             insertion(text, key + colon + 1, format!(" {DONE}"))
         }
@@ -232,7 +232,7 @@ fn task(item: &Item, id: String, text: &str, parent: Option<TaskId>) -> Task {
 fn numbered(text: &str) -> (Option<u32>, &str) {
     let number = text.strip_prefix('#').and_then(|rest| {
         let (digits, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        Some((digits.parse().ok()?, words.trim_start()))
+        Some((digits.trim_end_matches(['.', ':', ')']).parse().ok()?, words.trim_start()))
     });
     number.map_or((None, text), |(number, words)| (Some(number), words))
 }

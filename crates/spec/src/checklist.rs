@@ -37,9 +37,15 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
 
 /// `**Depends On:**` and `**Priority:**` below the heading.
 fn read_fields(file: &str, story: &mut Story, section: &Section) -> Option<Diagnostic> {
-    story.deps = fields::bold(&section.prose, "depends on").map(fields::ids).unwrap_or_default();
+    story.deps = fields::bold_list(&section.prose, "depends on").as_deref().map(fields::ids).unwrap_or_default();
     let written = fields::bold(&section.prose, "priority")?;
-    match words::rank(written) {
+    // `High (blocks the release)`
+    let bare = written.split(['(', '（']).next().unwrap_or_default();
+    let rank = match words::rank(written) {
+        Rank::Unknown if !bare.trim().is_empty() => words::rank(bare),
+        rank => rank,
+    };
+    match rank {
         Rank::Known(priority) => story.priority = Some(priority),
         Rank::None => {}
         Rank::Unknown => {

@@ -4,6 +4,7 @@
 //! or another dependency, there is no text at all.
 
 mod draft;
+mod folder;
 mod loss;
 mod markdown;
 mod prd;
@@ -14,16 +15,24 @@ use ralphloop_core::plan::Scheme;
 pub use loss::{Kept, Loss};
 
 use crate::document::Reading;
-use crate::source::{Strictness, document};
-use crate::text::Text;
+use crate::source::{SpecFiles, SpecText, read};
 
 /// A plan in another format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
-    /// The file.
-    pub text: String,
+    /// What is to be written.
+    pub written: Written,
     /// What the format cannot say.
     pub losses: Vec<Loss>,
+}
+
+/// What a format is written as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// The text of a file.
+    File(String),
+    /// Files by their paths in a folder that is not there yet.
+    Folder(Vec<SpecText>),
 }
 
 /// Why there is no such file.
@@ -67,6 +76,8 @@ enum Can {
     Deps,
     /// Stories have a rank.
     Priorities,
+    /// Stories have a rank from 1 to 3.
+    ThreePriorities,
     /// A story says itself that it is done; else its boxes do.
     OwnState,
     /// Stories are skipped.
@@ -86,6 +97,10 @@ enum Ids {
     Heading,
     /// A number or a key at the start of a box.
     Box,
+    /// `task-7`, of a file in a backlog.
+    Task,
+    /// `1.2`, of a task group.
+    Group,
 }
 
 impl Abilities {
@@ -113,8 +128,8 @@ impl Abilities {
             Scheme::OpenSpec | Scheme::SpecKit => headings(&[]),
             Scheme::Kiro => Ok(Self { ids: Ids::Box, says: &[Can::OptionalStories, Can::OptionalTasks] }),
             Scheme::GitHub => no_file("issues live on GitHub; `gh issue create` makes one"),
-            Scheme::Backlog => no_file("a backlog is a folder with a file a task; `backlog task create` makes one"),
-            Scheme::Flight => no_file("an area is a folder with a file a task group"),
+            Scheme::Backlog => Ok(Self { ids: Ids::Task, says: &[Can::Deps, Can::ThreePriorities, Can::OwnState] }),
+            Scheme::Flight => Ok(Self { ids: Ids::Group, says: &[Can::Deps] }),
             Scheme::Beads => no_file("issues live in its own database; `bd create` makes one"),
         }
     }
@@ -135,15 +150,36 @@ pub fn convert(reading: &Reading, to: Scheme) -> Result<Converted, ConvertError>
     if draft.stories.is_empty() {
         return Err(ConvertError::NothingLeft { to });
     }
-    let text = match to {
-        Scheme::Prd => prd::text(&draft),
-        Scheme::Yaml => yaml::text(&draft),
-        _ => markdown::text(&draft, to),
+    let written = match to {
+        Scheme::Prd => Written::File(prd::text(&draft)),
+        Scheme::Yaml => Written::File(yaml::text(&draft)),
+        Scheme::Backlog => Written::Folder(folder::backlog(&draft)),
+        Scheme::Flight => Written::Folder(folder::groups(&draft)),
+        _ => Written::File(markdown::text(&draft, to)),
     };
-    let decoded = Text::decode(to.as_str(), text.as_bytes()).map_err(|error| unproven(error.message))?;
-    let after = document(to, &decoded, Strictness::Strict).map_err(|error| unproven(error.message))?.reading;
+    let after = read(&written.as_work(to)).map_err(|error| unproven(error.message))?;
     let losses = loss::compare(reading, &draft, &after, abilities).map_err(unproven)?;
-    Ok(Converted { text, losses })
+    Ok(Converted { written, losses })
+}
+
+impl Written {
+    /// The work that it will be.
+    fn as_work(&self, to: Scheme) -> SpecFiles {
+        match self {
+            Self::File(text) => SpecFiles::single(to, SpecText::new(to.as_str(), text.as_str())),
+            Self::Folder(files) => {
+                let is_story = |file: &&SpecText| file.path.ends_with(".md");
+                let mut stories = files.iter().filter(is_story).cloned();
+                SpecFiles {
+                    scheme: to,
+                    main: stories.next().unwrap_or_default(),
+                    more: stories.collect(),
+                    beside: files.iter().filter(|file| !is_story(file)).cloned().collect(),
+                    folder: Some(to.as_str().to_owned()),
+                }
+            }
+        }
+    }
 }
 
 /// Whether [`convert`] can write that format as a file.

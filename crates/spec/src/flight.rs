@@ -59,6 +59,17 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     ))
 }
 
+/// Whether a line of a task group says something about it beyond its words.
+pub(crate) fn says_something(line: &str) -> bool {
+    const NAMES: &[&str] = &["status", "requires", "depends on", "verification", "verified"];
+    status::field(line).is_some_and(|found| NAMES.iter().any(|name| found.is(name)))
+}
+
+/// How a status of a task group is written.
+pub(crate) fn status_line(state: ralphloop_core::plan::WorkState) -> String {
+    format!("**Status**: {}", status::words_of(state))
+}
+
 fn reading(file: &str, project: Option<String>, stories: Stories, tool_prompt: String) -> Document {
     let Stories { list, marks, warnings } = stories;
     let plan = Plan {

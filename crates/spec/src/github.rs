@@ -7,7 +7,9 @@ use ralphloop_core::plan::{Context, Plan, Priority, Scheme, Story, StoryKind, Ta
 use crate::document::{Document, ItemMarks, Reading, StoryMarks};
 use crate::error::{ErrorClass, SpecError};
 use crate::json::{self, Flavour};
+use crate::markdown::boxes;
 use crate::markdown::outline::outline;
+use crate::markdown::scan::{Kind, scan};
 use crate::text::Text;
 use crate::words::{self, Rank};
 use crate::{graph, prd};
@@ -81,7 +83,11 @@ fn issue(text: &Text<'_>, object: &Object<'_>) -> Result<(Story, StoryMarks), Sp
         title,
         description: body,
         kind: StoryKind::Story,
-        state: json::first_text(object, &["state"]).map_or(WorkState::Todo, |word| words::state(&word)),
+        state: match json::first_text(object, &["state"]) {
+            Some(word) => words::state(&word),
+            None if json::is_true(object, "closed") => WorkState::Done,
+            None => WorkState::Todo,
+        },
         optional: false,
         priority: tags.iter().find_map(|tag: &String| priority(tag)),
         complexity: None,
@@ -142,23 +148,56 @@ fn tasks(issue: &str, body: &str) -> Vec<Task> {
     tasks
 }
 
-/// The numbers directly behind `Depends on` and `Blocked by`.
+/// The numbers directly behind `Depends on` and `Blocked by`, on their line or in the list below it. Templates in
+/// comments, examples in code and what is quoted say nothing.
 fn deps(body: &str) -> Vec<StoryId> {
-    let lower = body.to_lowercase();
+    let Ok(text) = Text::decode("", body.as_bytes()) else { return Vec::new() };
     let mut found: Vec<StoryId> = Vec::new();
-    for words in ["depends on", "blocked by"] {
-        for (start, _) in lower.match_indices(words) {
-            let mut rest = lower[start + words.len()..].trim_start_matches([':', '*', ' ']);
-            while let Some(digits) = rest.strip_prefix('#') {
-                let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-                let number = &digits[..end];
-                if !number.is_empty() && !found.iter().any(|known| known.as_str() == number) {
-                    found.push(number.into());
-                }
-                rest = digits[end..].trim_start_matches([',', ' ']);
-                rest = rest.strip_prefix("and ").unwrap_or(rest).trim_start();
+    let mut lists = false;
+    for line in scan(&text).lines.iter().filter(|line| line.kind == Kind::Text) {
+        let line = line.masked().to_lowercase();
+        let mut rests: Vec<&str> = ["depends on", "blocked by"].iter().flat_map(|words| behind(&line, words)).collect();
+        if lists && let Some(item) = item(&line) {
+            rests.push(item);
+        } else {
+            lists = rests.iter().any(|rest| rest.trim().is_empty());
+        }
+        for number in rests.into_iter().flat_map(numbers) {
+            if !found.iter().any(|known| known.as_str() == number) {
+                found.push(number.into());
             }
         }
+    }
+    found
+}
+
+/// What stands behind the words, wherever they stand by themselves.
+fn behind<'l>(line: &'l str, words: &str) -> Vec<&'l str> {
+    let alone = |at: &usize| !line[..*at].ends_with(char::is_alphanumeric);
+    let places = line.match_indices(words).map(|(at, _)| at).filter(alone);
+    places.map(|at| line[at + words.len()..].trim_start_matches([':', '*', '_', ' '])).collect()
+}
+
+/// The text of a list item that begins with a number.
+fn item(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = match boxes::parse(line) {
+        Some(found) => &line[found.text..],
+        None => &line[boxes::list_marker(line)?..],
+    };
+    Some(text.trim_start()).filter(|text| text.starts_with('#'))
+}
+
+/// `#12, #13 and #14`.
+fn numbers(mut rest: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    while let Some(digits) = rest.strip_prefix('#') {
+        let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+        if end > 0 {
+            found.push(&digits[..end]);
+        }
+        rest = digits[end..].trim_start_matches([',', ' ']);
+        rest = ["and ", "& "].iter().find_map(|joint| rest.strip_prefix(joint)).unwrap_or(rest).trim_start();
     }
     found
 }
@@ -172,6 +211,8 @@ mod tests {
         let of = |body| deps(body).iter().map(|id| id.as_str().to_owned()).collect::<Vec<_>>();
         assert_eq!(of("Depends on #12, #13 and #14.\r\n**Blocked by:** #7, see #20"), ["12", "13", "14", "7"]);
         assert!(of("depends on nothing; #3").is_empty());
+        assert!(of("<!-- Depends on #3 -->\n```\nBlocked by #4\n```\n> Depends on #5\n\nunblocked by #6").is_empty());
+        assert_eq!(of("**Blocked by:**\n- #7 the lamp\n- [ ] #8\n\n## Plan\n- #9"), ["7", "8"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `tasks.md` of Kiro: a numbered box is a story with a box of its own, and numbers below it are its tasks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use ralphloop_core::ids::{StoryId, TaskId};
@@ -62,7 +62,8 @@ fn tool_prompt(file: &str) -> String {
 
 /// `* 1.2 (P) text`: the star means optional, `(P)` that it may be done in parallel.
 fn task_text(text: &str) -> TaskText {
-    let starred = text.trim_start_matches('\\').strip_prefix('*').filter(|rest| rest.starts_with(char::is_whitespace));
+    let starred = text.trim_start_matches('\\').strip_prefix('*');
+    let starred = starred.filter(|rest| rest.starts_with(|c: char| c.is_whitespace() || c.is_ascii_digit()));
     let optional = starred.is_some();
     let text = starred.unwrap_or(text).trim_start();
     let labelled = label::task(text);
@@ -86,6 +87,7 @@ fn by_number(text: &Text<'_>, outline: &Outline) -> Stories {
         story_ids: HashMap::new(),
         task_ids: HashMap::new(),
         drafts: Vec::new(),
+        numbers: HashMap::new(),
         warnings: Vec::new(),
     };
     for (code, line) in &outline.notes {
@@ -105,8 +107,9 @@ fn by_number(text: &Text<'_>, outline: &Outline) -> Stories {
 type Place = (usize, Option<usize>);
 
 struct Draft {
-    number: Option<String>,
     story: Story,
+    /// The ids of its tasks.
+    known: HashSet<String>,
     own: WorkState,
     marks: StoryMarks,
 }
@@ -117,6 +120,8 @@ struct Reader<'t, 'a> {
     story_ids: HashMap<String, usize>,
     task_ids: HashMap<String, usize>,
     drafts: Vec<Draft>,
+    /// The last story of each number.
+    numbers: HashMap<String, usize>,
     warnings: Vec<Diagnostic>,
 }
 
@@ -127,10 +132,10 @@ impl Reader<'_, '_> {
             self.warn(Code::EmptyTask, item.line, "this box has no text".into());
         }
         let story = match &read.id {
-            Some(number) => self.drafts.iter().rposition(|draft| {
-                let above = draft.number.as_deref().and_then(|above| number.strip_prefix(above));
-                above.is_some_and(|rest| rest.starts_with('.'))
-            }),
+            Some(number) => {
+                let above = number.match_indices('.').filter_map(|(at, _)| self.numbers.get(&number[..at]).copied());
+                above.max()
+            }
             None => above.map(|(story, _)| story),
         };
         match story {
@@ -172,7 +177,10 @@ impl Reader<'_, '_> {
             notes: String::new(),
         };
         let marks = StoryMarks { own, tasks: Vec::new() };
-        self.drafts.push(Draft { number: read.id, story, own: item.state, marks });
+        if let Some(number) = read.id {
+            self.numbers.insert(number, position - 1);
+        }
+        self.drafts.push(Draft { story, known: HashSet::new(), own: item.state, marks });
         position - 1
     }
 
@@ -190,15 +198,16 @@ impl Reader<'_, '_> {
         let by_number = read.id.as_deref().and_then(|number| number.rsplit_once('.')).map(|(parent, _)| parent);
         let by_indent = above.filter(|(other, _)| *other == story && read.id.is_none()).and_then(|(_, task)| task);
         let parent = match by_number {
-            Some(number) => draft.story.tasks.iter().find(|task| task.id.as_str() == number),
-            None => by_indent.and_then(|task| draft.story.tasks.get(task)),
+            Some(number) => draft.known.contains(number).then(|| TaskId(number.to_owned())),
+            None => by_indent.and_then(|task| draft.story.tasks.get(task)).map(|task| task.id.clone()),
         };
+        draft.known.insert(id.clone());
         let task = Task {
             id: TaskId(id),
             text: read.text,
             state: item.state,
             optional: read.optional,
-            parent: parent.map(|task| task.id.clone()),
+            parent,
             deps: Vec::new(),
             tags: read.tags,
             refs: refs(item),
@@ -231,9 +240,14 @@ impl Reader<'_, '_> {
                 let message = format!("this box is ticked, but the task {open} below it is open");
                 self.warn(Code::ParentDoneChildOpen, line, message);
             }
+            let mut first_open_below: HashMap<&TaskId, &Task> = HashMap::new();
+            for child in story.tasks.iter().filter(open) {
+                if let Some(parent) = &child.parent {
+                    first_open_below.entry(parent).or_insert(child);
+                }
+            }
             for task in story.tasks.iter().filter(|task| task.state == WorkState::Done) {
-                let below = |child: &&Task| child.parent.as_ref() == Some(&task.id) && open(child);
-                if let (Some(child), Some(line)) = (story.tasks.iter().find(below), task.line) {
+                if let (Some(child), Some(line)) = (first_open_below.get(&task.id), task.line) {
                     let message = format!("this box is ticked, but the task {} below it is open", child.id);
                     self.warn(Code::ParentDoneChildOpen, line, message);
                 }
@@ -257,24 +271,33 @@ fn details(item: &Item) -> String {
     lines.join("\n").trim_matches('\n').trim_end().to_owned()
 }
 
-/// The numbers behind `_Requirements:`, in any of its languages.
+/// The numbers behind `_Requirements:`, in any of its languages, on a line of its own or at the end of the text.
 fn refs(item: &Item) -> Vec<String> {
+    let at_end = item.text.rsplit_once(" _").map(|(_, label)| label).filter(|label| label.ends_with('_'));
     let mut found: Vec<String> = Vec::new();
-    for line in &item.details {
-        let line = line.trim_start_matches(['-', '*', '+', ' ', '\t']);
-        let Some(inner) = line.strip_prefix('_').map(|inner| inner.trim_end().trim_end_matches('_')) else { continue };
-        let Some((word, list)) = inner.split_once([':', '：']) else { continue };
+    for line in at_end.into_iter().chain(item.details.iter().map(String::as_str)) {
+        let line =
+            line.trim_start_matches(['-', '*', '+', '_', ' ', '\t']).trim_end_matches(['_', '*', ' ', '\t', '\r']);
+        let Some((word, list)) = line.split_once([':', '：']) else { continue };
         if !REQUIREMENT_WORDS.contains(&word.trim().to_lowercase().as_str()) {
             continue;
         }
         for part in list.split([',', '，', '、', ';']) {
-            let number = part.split_whitespace().last().unwrap_or_default();
-            if number.starts_with(|c: char| c.is_ascii_digit()) && !found.iter().any(|known| known == number) {
-                found.push(number.to_owned());
+            let words = part.split_whitespace().map(|word| word.trim_matches(['_', '*', '`', '(', ')']));
+            for number in words.filter(|word| is_requirement(word)).take(1) {
+                if !found.iter().any(|known| known == number) {
+                    found.push(number.to_owned());
+                }
             }
         }
     }
     found
+}
+
+/// `2.3`, `R2`, `NFR-1`.
+fn is_requirement(word: &str) -> bool {
+    let key = word.trim_start_matches(|c: char| c.is_ascii_uppercase()).trim_start_matches('-');
+    key.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -295,6 +318,19 @@ mod tests {
         let tasks: Vec<_> =
             stories[0].tasks.iter().map(|t| (t.id.as_str(), t.parent.as_ref().map(TaskId::as_str))).collect();
         assert_eq!(tasks, [("1#1", None), ("1#2", Some("1#1"))]);
+    }
+
+    #[test]
+    fn requirements_are_found_in_every_way_of_writing_them() {
+        let story = &read_all(
+            "- [ ] 1. A\n  - _Requirements: 1.1, NFR-2, all_\n  - *Requirements: 1.2 (part)*\n  - _Requirements:_ 1.3\n\
+             - [ ] 1.1 b _Requirements: 1.4_\n- [ ]*1.2 c\n  _Requirements: Requirement 1.5_\n",
+        )
+        .plan
+        .stories[0];
+        assert_eq!(story.refs, ["1.1", "NFR-2", "1.2", "1.3"]);
+        let tasks: Vec<_> = story.tasks.iter().map(|t| (t.id.as_str(), t.optional, t.refs.as_slice())).collect();
+        assert_eq!(tasks, [("1.1", false, &["1.4".to_owned()][..]), ("1.2", true, &["1.5".to_owned()][..])]);
     }
 
     #[test]

@@ -160,11 +160,12 @@ fn key(text: &str) -> Option<(&str, &str)> {
     if !numbered {
         return None;
     }
-    let plain = end;
     let rest = &text[end..];
-    if rest.starts_with(|c: char| c.is_ascii_lowercase()) && !letter_follows(&rest[1..]) {
+    let lettered = rest.starts_with(|c: char| c.is_ascii_lowercase()) && !letter_follows(&rest[1..]);
+    if lettered {
         end += 1;
     }
+    let plain = end;
     loop {
         let after_dot = text[end..].strip_prefix('.').map_or(0, digits);
         if after_dot == 0 {
@@ -174,9 +175,9 @@ fn key(text: &str) -> Option<(&str, &str)> {
     }
     let dotted = end > plain;
     let (id, rest) = text.split_at(end);
-    // `S3 bucket` and `MP3 player` are words, `T1`, `T001`, `B12` and `S3:` are labels.
+    // `S3 bucket`, `MP3 player` and `K8s pod` are words, `T1`, `T001`, `T020a`, `B12` and `S3:` are labels.
     let short = !dashed && !dotted && !rest.starts_with(PUNCTUATION);
-    (!short || prefix == 1 && (id.starts_with('T') || id.len() > 2)).then_some((id, rest))
+    (!short || prefix == 1 && (id.starts_with('T') || !lettered && id.len() > 2)).then_some((id, rest))
 }
 
 fn digits(text: &str) -> usize {
@@ -252,6 +253,8 @@ mod tests {
             ("9:30 meeting", None),
             ("0.5% faster", None),
             ("S3 bucket", None),
+            ("I18n of the labels", None),
+            ("K8s: probes", Some(("K8s", "probes"))),
             ("MP3 player", None),
             ("**Turn the arrow** now", None),
             ("**12** monkeys", None),

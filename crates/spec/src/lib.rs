@@ -43,7 +43,7 @@ mod yaml;
 
 pub use check::{LARGEST_STORY, check};
 pub use closing::{close_issues, prd_history};
-pub use convert::{ConvertError, Converted, Kept, Loss, can_be_written, convert};
+pub use convert::{ConvertError, Converted, Kept, Loss, Written, can_be_written, convert};
 pub use document::Reading;
 pub use edit::{Edit, StaleEdit, apply};
 pub use error::{Code, Diagnostic, ErrorClass, Finding, Severity, SpecError};

@@ -3,7 +3,7 @@
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Plan, Scheme, Story, Task, WorkState};
 
-use crate::document::{Mark, Slot, ticks};
+use crate::document::{ItemMarks, Mark, Slot, ticks};
 use crate::edit::{Edit, apply};
 use crate::error::SpecError;
 use crate::source::{Strictness, document, unnamed};
@@ -123,6 +123,14 @@ fn whole_story(
     let Some((found, marks)) = before.story(story.as_str()) else {
         return Err(MarkError::Unknown { id: story.as_str().to_owned(), known: known(plan) });
     };
+    let marks_of_own = &marks.own.marks;
+    let unmarked = |(task, marks): (&Task, &ItemMarks)| {
+        !task.optional && task.state != WorkState::Done && marks.marks.is_empty() && marks_of_own.is_empty()
+    };
+    if scheme == Scheme::Flight && found.tasks.iter().zip(&marks.tasks).any(unmarked) {
+        let why = without_mark(scheme, found);
+        return Err(MarkError::NotWritable { id: story.as_str().to_owned(), why });
+    }
     let edits = match found.state {
         // What is done may still carry a status that says otherwise.
         WorkState::Done => marks.own.marks.iter().filter(|mark| wanted(mark)).filter_map(Mark::tick).collect(),

@@ -22,6 +22,9 @@ const DEPENDENCIES: &[&str] = &["dependsOn", "depends_on", "deps", "dependencies
 
 const GROUPS: &[&str] = &["parallel_group", "parallelGroup", "group", "phase", "section", "milestone"];
 
+/// Keys by which a mapping is known as a task.
+const OF_A_TASK: &[&str] = &["title", "description", "passes", "passed", "complete", "completed", "done", "status"];
+
 /// What a text inside a criterion may be called.
 const TEXTS: &[&str] = &["text", "title", "description", "name"];
 
@@ -31,7 +34,7 @@ const TOOL_PROMPT: &str = "This work is described in a YAML list of tasks. What 
 
 /// The stories of the file, with their marks.
 pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
-    let root = yaml::parse(text.file, text.body, 0)?;
+    let root = yaml::parse(text, text.body, 0)?;
     let root =
         root.ok_or_else(|| SpecError::new(ErrorClass::EmptyFile, text.file, "the file holds nothing but comments"))?;
     let list = list(text, &root)?;
@@ -74,7 +77,21 @@ fn list<'n>(text: &Text<'_>, root: &'n Node) -> Result<&'n [Node], SpecError> {
         return Err(SpecError::new(ErrorClass::UnrecognisedShape, text.file, "there is no list of tasks in this file")
             .with_help("write tasks: and below it - title: …"));
     };
+    let is_map = |node: &Node| matches!(node.content, Content::Map(_));
     match &value.content {
+        Content::List(list) if !list.is_empty() && !list.iter().any(is_map) => {
+            let message = "the list of tasks holds no mappings, and a mere sentence cannot carry a state";
+            Err(SpecError::new(ErrorClass::UnrecognisedShape, text.file, message)
+                .at_line(value.line())
+                .with_help("write - title: …"))
+        }
+        // Most files of this name are recipes of other tools.
+        Content::List(list) if !list.is_empty() && !list.iter().any(|node| node.first(OF_A_TASK).is_some()) => {
+            let message = "the list of tasks holds no mapping with a title";
+            Err(SpecError::new(ErrorClass::UnrecognisedShape, text.file, message)
+                .at_line(value.line())
+                .with_help("write - title: …"))
+        }
         Content::List(list) if !list.is_empty() => Ok(list),
         Content::List(_) => Err(no_tasks(text)),
         Content::Scalar { .. } if value.is_null() => Err(no_tasks(text)),
@@ -105,6 +122,10 @@ impl Reader<'_, '_> {
         }
         let declared = node.get("id").and_then(Node::word).map(str::to_owned);
         let id = declared.clone().unwrap_or_else(|| format!("s{position}"));
+        if let Some(title) = node.get("title").filter(|title| !matches!(title.content, Content::Scalar { .. })) {
+            let message = format!("the title of the task {id:?} is {}, not a text", title.kind());
+            return Err(self.fault(ErrorClass::WrongType, title.line(), message));
+        }
         let description = node.first_word(&["description"]).unwrap_or_default().to_owned();
         let Some(title) = node.first_word(&["title"]).or(description.lines().next()).map(str::to_owned) else {
             let message = format!("the task {id:?} has neither a title nor a description");

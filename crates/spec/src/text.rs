@@ -36,6 +36,12 @@ impl<'a> Text<'a> {
                 .at_line(saturate(line))
                 .with_help("save it as UTF-8 (UTF-16 and Latin-1 are not read)")
         })?;
+        if let Some(at) = body.find('\0') {
+            let line = 1 + body[..at].matches('\n').count();
+            return Err(SpecError::new(ErrorClass::NotUtf8, file, "the file holds zero bytes, so it is no UTF-8 text")
+                .at_line(saturate(line))
+                .with_help("save it as UTF-8 (UTF-16 is not read), or restore it from version control"));
+        }
         let text = Self { file, base, body, starts: line_starts(body) };
         text.refuse_blank()?;
         text.refuse_merge_conflict()?;
@@ -135,6 +141,8 @@ mod tests {
         let error = Text::decode("a", b"ok\n\xE4").unwrap_err();
         assert_eq!((error.class, error.line), (ErrorClass::NotUtf8, Some(2)));
         assert_eq!(Text::decode("a", b"\xFF\xFEa\0").unwrap_err().class, ErrorClass::NotUtf8);
+        let error = Text::decode("a", b"a\nb\0c\0").unwrap_err();
+        assert_eq!((error.class, error.line), (ErrorClass::NotUtf8, Some(2)));
     }
 
     #[test]

@@ -43,6 +43,11 @@ pub(crate) fn rank(text: &str) -> Rank {
     Rank::Known(Priority(number))
 }
 
+/// The word of a rank from 1 to 3, by which [`rank`] knows it again.
+pub(crate) fn three(priority: Priority) -> Option<&'static str> {
+    ["high", "medium", "low"].into_iter().find(|word| rank(word) == Rank::Known(priority))
+}
+
 fn p_number(word: &str) -> Option<f64> {
     let mut digits = word.strip_prefix('p')?.chars();
     match (digits.next().and_then(|d| d.to_digit(10)), digits.next()) {

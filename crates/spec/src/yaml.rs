@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
 
 use crate::error::{ErrorClass, SpecError};
-use crate::text::{Text, saturate};
+use crate::text::Text;
 
 /// Up to so many keys of a mapping are compared with each other; more are looked up.
 const FEW_KEYS: usize = 24;
@@ -13,19 +13,15 @@ const FEW_KEYS: usize = 24;
 /// Lists and mappings inside each other, at most.
 const MAX_DEPTH: usize = 100;
 
-/// A place: line from 1, column in characters from 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    line: usize,
-    column: usize,
-}
-
 /// A value with its place.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub content: Content,
-    start: Place,
-    end: Place,
+    /// Where it starts and ends in the body of its text.
+    start: usize,
+    end: usize,
+    line: u32,
+    column: usize,
 }
 
 /// What a value is.
@@ -45,22 +41,22 @@ pub(crate) enum Content {
 impl Node {
     /// The line it starts on, from 1.
     pub(crate) fn line(&self) -> u32 {
-        saturate(self.start.line)
+        self.line
     }
 
     /// The column it starts in, in characters from 0.
     pub(crate) fn column(&self) -> usize {
-        self.start.column
+        self.column
     }
 
-    /// Where it starts in the body of the text.
-    pub(crate) fn offset(&self, text: &Text<'_>) -> usize {
-        offset(text, self.start)
+    /// Where it starts in the body of its text.
+    pub(crate) fn offset(&self) -> usize {
+        self.start
     }
 
     /// The bytes that it is written with, blanks behind it left out.
     pub(crate) fn token<'a>(&self, text: &Text<'a>) -> &'a str {
-        text.body.get(offset(text, self.start)..offset(text, self.end)).unwrap_or_default().trim_end()
+        text.body.get(self.start..self.end).unwrap_or_default().trim_end()
     }
 
     /// Null, or nothing at all.
@@ -121,42 +117,82 @@ impl Node {
     }
 }
 
-fn offset(text: &Text<'_>, place: Place) -> usize {
-    let start = text.offset(place.line, 1);
-    let line = text.body.get(start..).unwrap_or_default();
-    start + line.char_indices().nth(place.column).map_or(line.len(), |(at, _)| at)
+/// From the parser's places, which are lines and columns of characters, to bytes. Places come nearly in their order, so
+/// that a walk from the last one to the next is short, however long the line is.
+struct Places<'s> {
+    source: &'s str,
+    /// The byte at which each line begins; a lone carriage return ends a line, too.
+    starts: Vec<usize>,
+    /// The last place: line from 0, column in characters, byte.
+    last: (usize, usize, usize),
 }
 
-/// Parses the first document of `source`, which stands in `file` below `above` other lines. No mapping may hold a key
-/// twice.
-pub(crate) fn parse(file: &str, source: &str, above: usize) -> Result<Option<Node>, SpecError> {
-    let place = |mark: Marker| Place { line: mark.line() + above, column: mark.col() };
+impl<'s> Places<'s> {
+    fn of(source: &'s str) -> Self {
+        let breaks = source.match_indices(['\n', '\r']).map(|(at, _)| at + 1);
+        let breaks = breaks.filter(|at| !(source[..*at].ends_with('\r') && source[*at..].starts_with('\n')));
+        let starts = std::iter::once(0).chain(breaks).collect();
+        Self { source, starts, last: (0, 0, 0) }
+    }
+
+    fn byte(&mut self, mark: Marker) -> usize {
+        let line = mark.line().saturating_sub(1);
+        let Some(start) = self.starts.get(line).copied() else { return self.source.len() };
+        let (mut column, mut at) = if self.last.0 == line { (self.last.1, self.last.2) } else { (0, start) };
+        if mark.col() < column / 2 {
+            (column, at) = (0, start);
+        }
+        let width = |c: Option<char>| c.map(char::len_utf8);
+        while column < mark.col()
+            && let Some(width) = width(self.source[at..].chars().next())
+        {
+            (column, at) = (column + 1, at + width);
+        }
+        while column > mark.col()
+            && let Some(width) = width(self.source[..at].chars().next_back())
+        {
+            (column, at) = (column - 1, at - width);
+        }
+        self.last = (line, column, at);
+        at
+    }
+}
+
+/// Parses the first document of `source`, which stands at the offset `above` of the text's body. No mapping may hold a
+/// key twice.
+pub(crate) fn parse(text: &Text<'_>, source: &str, above: usize) -> Result<Option<Node>, SpecError> {
+    let mut places = Places::of(source);
     let mut open: Vec<Open> = Vec::new();
     for event in Parser::new_from_str(source) {
-        let (event, span) = event.map_err(|error| syntax(file, place(*error.marker()), error.info()))?;
-        let (start, end) = (place(span.start), place(span.end));
+        let (event, span) = event.map_err(|error| syntax(text, above + places.byte(*error.marker()), error.info()))?;
+        let mut node = |content: Content| {
+            let (start, end) = (above + places.byte(span.start), above + places.byte(span.end));
+            Node { content, start, end, line: text.line(start), column: span.start.col() }
+        };
         let done = match event {
             Event::SequenceStart(..) | Event::MappingStart(..) if open.len() >= MAX_DEPTH => {
-                return Err(syntax(file, start, "lists and mappings are nested too deeply"));
+                return Err(syntax(
+                    text,
+                    node(Content::List(Vec::new())).start,
+                    "lists and mappings are nested too deeply",
+                ));
             }
             Event::SequenceStart(..) => {
-                open.push(Open { start, map: false, values: Vec::new() });
+                open.push(Open { node: node(Content::List(Vec::new())), map: false, values: Vec::new() });
                 continue;
             }
             Event::MappingStart(..) => {
-                open.push(Open { start, map: true, values: Vec::new() });
+                open.push(Open { node: node(Content::List(Vec::new())), map: true, values: Vec::new() });
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(done) => done.close(file, end)?,
+                Some(done) => done.close(text.file, above + places.byte(span.end))?,
                 None => continue,
             },
-            Event::Scalar(text, style, ..) => Node {
-                content: Content::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain },
-                start,
-                end,
-            },
-            Event::Alias(_) => Node { content: Content::Scalar { text: String::new(), plain: true }, start, end },
+            Event::Scalar(value, style, ..) => {
+                node(Content::Scalar { text: value.into_owned(), plain: style == ScalarStyle::Plain })
+            }
+            Event::Alias(_) => node(Content::Scalar { text: String::new(), plain: true }),
             _ => continue,
         };
         match open.last_mut() {
@@ -169,15 +205,15 @@ pub(crate) fn parse(file: &str, source: &str, above: usize) -> Result<Option<Nod
 
 /// A list or mapping whose end is not read yet; keys and values of a mapping take turns.
 struct Open {
-    start: Place,
+    node: Node,
     map: bool,
     values: Vec<Node>,
 }
 
 impl Open {
-    fn close(self, file: &str, end: Place) -> Result<Node, SpecError> {
+    fn close(self, file: &str, end: usize) -> Result<Node, SpecError> {
         let content = if self.map { Content::Map(pairs(file, self.values)?) } else { Content::List(self.values) };
-        Ok(Node { content, start: self.start, end })
+        Ok(Node { content, end, ..self.node })
     }
 }
 
@@ -203,12 +239,10 @@ fn pairs(file: &str, values: Vec<Node>) -> Result<Vec<(Node, Node)>, SpecError> 
     Ok(pairs)
 }
 
-fn syntax(file: &str, place: Place, cause: &str) -> SpecError {
-    let mut error = SpecError::new(ErrorClass::YamlSyntax, file, format!("not valid YAML: {cause}"))
-        .at_line(saturate(place.line))
-        .with_help("put a text that holds a colon or a symbol into quotes, and indent with blanks");
-    error.column = Some(saturate(place.column + 1));
-    error
+fn syntax(text: &Text<'_>, offset: usize, cause: &str) -> SpecError {
+    SpecError::new(ErrorClass::YamlSyntax, text.file, format!("not valid YAML: {cause}"))
+        .at(text.position(offset))
+        .with_help("put a text that holds a colon or a symbol into quotes, and indent with blanks")
 }
 
 #[cfg(test)]
@@ -219,7 +253,7 @@ mod tests {
     fn tokens_are_found_behind_wide_letters_comments_and_line_ends() {
         let source = "ä:\r\n  - 'é': no   # not yet\r\n    b: \"x\"\r\n    c: a\r\n      b\r\n";
         let text = Text::decode("t", source.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
-        let root = parse("t", text.body, 0).unwrap_or_else(|e| panic!("{e}")).unwrap_or_else(|| panic!());
+        let root = parse(&text, text.body, 0).unwrap_or_else(|e| panic!("{e}")).unwrap_or_else(|| panic!());
         let Some(Content::List(list)) = root.get("ä").map(|node| &node.content) else { panic!("{root:?}") };
         let token = |key| list[0].get(key).map(|node| node.token(&text));
         assert_eq!((token("é"), token("b"), token("c")), (Some("no"), Some("\"x\""), Some("a\r\n      b")));
@@ -227,8 +261,21 @@ mod tests {
     }
 
     #[test]
+    fn places_hold_on_one_long_line_and_behind_lone_carriage_returns() {
+        let source = "a: {b: 'é', c: [ü, x]}\rd: y\n";
+        let text = Text::decode("t", source.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
+        let root = parse(&text, text.body, 0).unwrap_or_else(|e| panic!("{e}")).unwrap_or_else(|| panic!());
+        let a = root.get("a").unwrap_or_else(|| panic!());
+        assert_eq!((a.token(&text), root.get("d").map(|d| d.token(&text))), ("{b: 'é', c: [ü, x]}", Some("y")));
+        assert_eq!(a.get("c").map(|c| (c.token(&text), c.column())), Some(("[ü, x]", 15)));
+    }
+
+    #[test]
     fn double_keys_deep_nesting_and_aliases_do_no_harm() {
-        let class = |source: &str| parse("t", source, 0).err().map(|error| (error.class, error.line));
+        let class = |source: &str| {
+            let text = Text::decode("t", source.as_bytes()).unwrap_or_else(|e| panic!("{e}"));
+            parse(&text, source, 0).err().map(|error| (error.class, error.line))
+        };
         assert_eq!(class("a: 1\na: 2\n"), Some((ErrorClass::DuplicateKey, Some(2))));
         assert_eq!(class(&"[".repeat(10_000)).map(|(class, _)| class), Some(ErrorClass::YamlSyntax));
         assert_eq!(class("a: &x [1]\nb: *x\n"), None);

@@ -1,16 +1,17 @@
-//! The loop of the screen: it alone owns the terminal and the model. It waits for keys, takes in what its host sends,
+//! The loop of the screens: it alone owns the terminal and the model. It waits for keys, takes in what its host sends,
 //! and draws when something has changed, at most thirty times a second.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use ralphloop_core::event::StopCause;
 use ralphloop_core::units::Timestamp;
+use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEventKind};
 
 use crate::keys::Press;
-use crate::model::Model;
-use crate::port::{Leave, Mouse, Msg, Request};
+use crate::port::Mouse;
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
@@ -30,10 +31,12 @@ pub fn now() -> Timestamp {
 }
 
 /// How the terminal is used.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Use {
     /// The mouse selects, scrolls and turns tabs; the terminal's own selection then needs Shift.
     pub mouse: bool,
+    /// What is sent to this process. Taken over by who shows the screen, so that nothing is lost before it is there.
+    pub signals: Signals,
 }
 
 /// The size of the terminal, in columns and rows.
@@ -41,64 +44,144 @@ pub fn size() -> (u16, u16) {
     ratatui::crossterm::terminal::size().unwrap_or((80, 24))
 }
 
-/// Shows a model until it is left. `ask` hands requests to the host and must not wait for what they come to.
-///
-/// # Errors
-/// The terminal cannot be used, or is gone.
-pub fn show(model: &mut Model, host: &Receiver<Msg>, using: Use, mut ask: impl FnMut(Request)) -> io::Result<Leave> {
-    let signals = Signals::catch()?;
-    let mut terminal = Terminal::enter(using.mouse)?;
-    let mut drawn: Option<Instant> = None;
-    let mut ticked = Instant::now();
-    let mut changed = true;
-    let mut pressed = false;
-    loop {
-        let mut requests = Vec::new();
-        if let Some(cause) = signals.ending() {
-            requests.extend(model.update(Msg::Signal(cause)));
-            changed = true;
-        }
-        if signals.suspended() {
-            requests.push(Request::Suspend);
-        }
-        if signals.continued() {
-            terminal.again()?;
-            changed = true;
-        }
-        if ticked.elapsed() >= TICK {
-            ticked = Instant::now();
-            requests.extend(model.update(Msg::Tick(now())));
-            changed = true;
-        }
-        is_there(Duration::ZERO)?;
-        // All that was typed, so that a held key is drawn once.
-        while event::poll(Duration::ZERO)? {
-            if let Some(msg) = message(&event::read()?) {
-                requests.extend(model.update(Msg::Tick(now())));
-                requests.extend(model.update(msg));
-                (changed, pressed) = (true, true);
+/// What every screen is told of the terminal and the time.
+#[derive(Debug)]
+pub enum Input {
+    /// Time goes on.
+    Tick(Timestamp),
+    /// The terminal has this size now.
+    Resize(u16, u16),
+    /// A key.
+    Key(Press),
+    /// Text was pasted.
+    Paste(String),
+    /// The mouse.
+    Mouse(Mouse),
+    /// A signal came that ends the program.
+    Signal(StopCause),
+}
+
+/// What a screen asks of the loop itself; all else goes to its host.
+#[derive(Debug)]
+pub enum OfLoop<L> {
+    /// Close the screen.
+    Leave(L),
+    /// Stop the program until the shell goes on with it.
+    Suspend,
+    /// Put a text into the clipboard.
+    Copy(String),
+}
+
+/// A screen: a pure model of what is seen.
+pub trait Screen {
+    /// What it is told, by the loop and by its host.
+    type Msg: From<Input>;
+    /// What it asks for.
+    type Request;
+    /// How it is left.
+    type Left;
+
+    /// Takes a message in, and answers with what is to be done about it.
+    fn update(&mut self, msg: Self::Msg) -> Vec<Self::Request>;
+    /// Makes ready what the next frame shows.
+    fn settle(&mut self) -> Vec<Self::Request>;
+    /// Draws it.
+    fn draw(&self, frame: &mut Frame<'_>);
+    /// Whether a request is for the loop; if not, it is handed back.
+    ///
+    /// # Errors
+    /// The request is for the host.
+    fn of_loop(request: Self::Request) -> Result<OfLoop<Self::Left>, Self::Request>;
+}
+
+/// The terminal, taken for one screen after the other until this is dropped.
+#[derive(Debug)]
+pub struct Session {
+    terminal: Terminal,
+    signals: Signals,
+}
+
+impl Session {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn enter(using: Use) -> io::Result<Self> {
+        Self::with(Signals::catch()?, using)
+    }
+
+    /// Takes the terminal, after the signals.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub fn with(signals: Signals, using: Use) -> io::Result<Self> {
+        Ok(Self { terminal: Terminal::enter(using.mouse)?, signals })
+    }
+
+    /// Shows a screen until it is left. `ask` hands requests to the host and must not wait for what they come to.
+    ///
+    /// # Errors
+    /// The terminal cannot be used, or is gone.
+    pub fn show<S: Screen>(
+        &mut self,
+        screen: &mut S,
+        host: &Receiver<S::Msg>,
+        mut ask: impl FnMut(S::Request),
+    ) -> io::Result<S::Left> {
+        let mut drawn: Option<Instant> = None;
+        let mut ticked = Instant::now();
+        let mut changed = true;
+        let mut pressed = false;
+        loop {
+            let mut requests = Vec::new();
+            if let Some(cause) = self.signals.ending() {
+                requests.extend(screen.update(Input::Signal(cause).into()));
+                changed = true;
             }
-        }
-        changed |= take_in(model, host, &mut requests);
-        let due = drawn.is_none_or(|at| at.elapsed() >= FRAME);
-        if changed && (due || pressed) {
-            requests.extend(model.settle());
-            terminal.draw(|frame| model.draw(frame))?;
-            (changed, pressed, drawn) = (false, false, Some(Instant::now()));
-        }
-        for request in requests {
-            match request {
-                Request::Leave(leave) => return Ok(leave),
-                Request::Suspend => {
-                    terminal.suspend()?;
-                    changed = true;
+            let suspended = self.signals.suspended();
+            if self.signals.continued() {
+                self.terminal.again()?;
+                changed = true;
+            }
+            if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                requests.extend(screen.update(Input::Tick(now()).into()));
+                changed = true;
+            }
+            is_there(Duration::ZERO)?;
+            // All that was typed, so that a held key is drawn once.
+            while event::poll(Duration::ZERO)? {
+                if let Some(input) = input(&event::read()?) {
+                    requests.extend(screen.update(Input::Tick(now()).into()));
+                    requests.extend(screen.update(input.into()));
+                    (changed, pressed) = (true, true);
                 }
-                Request::Copy(text) => Terminal::copy(&text)?,
-                other => ask(other),
             }
+            changed |= take_in(screen, host, &mut requests);
+            let due = drawn.is_none_or(|at| at.elapsed() >= FRAME);
+            if changed && (due || pressed) {
+                requests.extend(screen.settle());
+                self.terminal.draw(|frame| screen.draw(frame))?;
+                (changed, pressed, drawn) = (false, false, Some(Instant::now()));
+            }
+            if suspended {
+                self.terminal.suspend()?;
+                changed = true;
+            }
+            for request in requests {
+                match S::of_loop(request) {
+                    Ok(OfLoop::Leave(left)) => return Ok(left),
+                    Ok(OfLoop::Suspend) => {
+                        self.terminal.suspend()?;
+                        changed = true;
+                    }
+                    Ok(OfLoop::Copy(text)) => Terminal::copy(&text)?,
+                    Err(request) => ask(request),
+                }
+            }
+            let wait = if changed { FRAME.saturating_sub(drawn.map_or(FRAME, |at| at.elapsed())) } else { WAIT };
+            is_there(wait)?;
         }
-        let wait = if changed { FRAME.saturating_sub(drawn.map_or(FRAME, |at| at.elapsed())) } else { WAIT };
-        is_there(wait)?;
     }
 }
 
@@ -118,13 +201,13 @@ fn is_there(wait: Duration) -> io::Result<()> {
 }
 
 /// Takes in what the host has sent, as much as fits into a moment.
-fn take_in(model: &mut Model, host: &Receiver<Msg>, requests: &mut Vec<Request>) -> bool {
+fn take_in<S: Screen>(screen: &mut S, host: &Receiver<S::Msg>, requests: &mut Vec<S::Request>) -> bool {
     let began = Instant::now();
     let mut any = false;
     while began.elapsed() < BATCH {
         match host.try_recv() {
             Ok(msg) => {
-                requests.extend(model.update(msg));
+                requests.extend(screen.update(msg));
                 any = true;
             }
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
@@ -133,17 +216,17 @@ fn take_in(model: &mut Model, host: &Receiver<Msg>, requests: &mut Vec<Request>)
     any
 }
 
-fn message(event: &Event) -> Option<Msg> {
+fn input(event: &Event) -> Option<Input> {
     match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => Some(Msg::Key(Press::of(*key))),
-        Event::Paste(text) => Some(Msg::Paste(text.clone())),
-        Event::Resize(columns, rows) => Some(Msg::Resize(*columns, *rows)),
+        Event::Key(key) if key.kind != KeyEventKind::Release => Some(Input::Key(Press::of(*key))),
+        Event::Paste(text) => Some(Input::Paste(text.clone())),
+        Event::Resize(columns, rows) => Some(Input::Resize(*columns, *rows)),
         Event::Mouse(mouse) => {
             let (x, y) = (mouse.column, mouse.row);
             match mouse.kind {
-                MouseEventKind::Down(MouseButton::Left) => Some(Msg::Mouse(Mouse::Click { x, y })),
-                MouseEventKind::ScrollUp => Some(Msg::Mouse(Mouse::Wheel { x, y, by: -1 })),
-                MouseEventKind::ScrollDown => Some(Msg::Mouse(Mouse::Wheel { x, y, by: 1 })),
+                MouseEventKind::Down(MouseButton::Left) => Some(Input::Mouse(Mouse::Click { x, y })),
+                MouseEventKind::ScrollUp => Some(Input::Mouse(Mouse::Wheel { x, y, by: -1 })),
+                MouseEventKind::ScrollDown => Some(Input::Mouse(Mouse::Wheel { x, y, by: 1 })),
                 _ => None,
             }
         }

@@ -82,7 +82,7 @@ impl Watched {
         };
         drop(self.run.step(event));
         let Some(attempt) = event.fact.attempt() else { return };
-        if let Fact::AttemptStarted { attempt } = &event.fact {
+        if let Fact::AttemptStarted { attempt, .. } = &event.fact {
             self.tries.insert(attempt.clone(), Try::new(event.at));
             return;
         }
@@ -252,6 +252,7 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
             format!("checks the base: {check}")
         }
         Phase::Checkpointing => "takes the checkpoint".to_owned(),
+        Phase::Held { .. } => "waits for the provider".to_owned(),
         Phase::Agent { call } => {
             let who = match &attempt.agent {
                 Some(agent) if run.chain().len() > 1 => agent.as_str(),
@@ -266,7 +267,7 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
         }
         Phase::Reviewing(reviewing) => format!("{} reviews", reviewing.by),
         Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
-        Phase::Merging(_) => "merges with what has landed meanwhile".to_owned(),
+        Phase::Merging(_) => "merges with what lands before it".to_owned(),
         Phase::Landing(_) => "commits".to_owned(),
         Phase::Reverting { .. } => "puts the tree back".to_owned(),
     }

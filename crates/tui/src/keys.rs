@@ -130,8 +130,8 @@ actions! {
     Follow "follow" ["f"] "Select the story that is being worked on, and go on doing so";
     NextTab "next-tab" ["tab"] "The next tab";
     PreviousTab "previous-tab" ["shift-tab"] "The tab before";
-    Older "older" ["["] "The call of the agent before, or the attempt before";
-    Newer "newer" ["]"] "The next call of the agent, or the next attempt";
+    Older "older" ["["] "The call of the agent before, or the attempt before; among files, the file before";
+    Newer "newer" ["]"] "The next call of the agent, or the next attempt; among files, the next file";
     Accept "accept" ["enter"] "Open or close what is marked; choose";
     ExpandAll "expand-all" ["o"] "Open or close all tool calls and thoughts";
     Search "search" ["/"] "Search in the transcript";
@@ -139,6 +139,9 @@ actions! {
     FindPrevious "find-previous" ["N"] "The place before";
     Copy "copy" ["y"] "Copy what is marked into the clipboard";
     Export "export" ["e"] "Write the whole transcript into a text file";
+    Ending "ending" ["E"] "Once the run is over: what becomes of its commits";
+    Start "start" ["R"] "Before a run: begin it";
+    Change "change" ["c"] "Before a run: change the agent, its model, how many stories at once, and the attempts";
     Help "help" ["?"] "Show every key";
     Back "back" ["esc"] "Close what is open";
     Redraw "redraw" ["ctrl-l"] "Draw everything anew";

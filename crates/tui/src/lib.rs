@@ -8,12 +8,17 @@ pub mod app;
 mod draw;
 mod facts;
 pub mod keys;
+mod line;
 pub mod model;
+pub mod pick;
 pub mod port;
+mod sheet;
 mod signals;
+mod tabs;
 mod terminal;
 pub mod text;
 pub mod theme;
 
 pub use model::Model;
 pub use port::{Msg, Request};
+pub use signals::Signals;

@@ -56,6 +56,46 @@ pub struct Entry {
     pub text: String,
 }
 
+/// A long text that is read by window.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SheetId {
+    /// What an attempt changed.
+    Attempt(AttemptId),
+    /// What the run has landed.
+    Landed,
+}
+
+/// Where the part of a file begins in a sheet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SheetMark {
+    /// The line, from 0.
+    pub line: u64,
+    /// The file.
+    pub path: String,
+}
+
+/// What can be done with the commits of a run that is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gesture {
+    /// Make one commit of them.
+    Squash,
+    /// Open a pull request.
+    PullRequest,
+    /// Close the work as its format has it.
+    Close,
+}
+
+/// One of those, for this run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// Which.
+    pub gesture: Gesture,
+    /// What exactly would be done, commands included; or why it cannot be.
+    pub what: Result<String, String>,
+    /// The same from a shell.
+    pub command: String,
+}
+
 /// Something that the screen is told.
 #[derive(Debug)]
 pub enum Msg {
@@ -88,12 +128,34 @@ pub enum Msg {
         /// The entry, if there is one.
         entry: Option<u64>,
     },
-    /// What an attempt changed, line by line, or why that cannot be shown.
-    Diff {
-        /// The attempt.
-        attempt: AttemptId,
-        /// The lines of a unified diff.
-        lines: Result<Vec<String>, String>,
+    /// A sheet was made, or why it cannot be shown.
+    Sheet {
+        /// Which.
+        id: SheetId,
+        /// Tells its chunks from those of an older one.
+        version: u64,
+        /// Its lines, how many of them list files, and where each file's part begins.
+        made: Result<(u64, u64, Vec<SheetMark>), String>,
+    },
+    /// A chunk of a sheet that was asked for.
+    SheetLines {
+        /// Which.
+        id: SheetId,
+        /// Of which version.
+        version: u64,
+        /// Which chunk.
+        chunk: u64,
+        /// What is in it.
+        lines: Vec<String>,
+    },
+    /// What can be done with the run's commits now that it is over.
+    Offers(Vec<Offer>),
+    /// What was done, or why not.
+    Done {
+        /// What was wanted.
+        gesture: Gesture,
+        /// In words.
+        said: Result<String, String>,
     },
     /// The answer to a request, for people.
     Said(String),
@@ -157,8 +219,22 @@ pub enum Request {
         /// Towards the beginning.
         backwards: bool,
     },
-    /// What an attempt has changed: as it is now if it is under way, as it was kept otherwise.
-    Diff(AttemptId),
+    /// Make a sheet: what an attempt has changed, as it is now if it is under way and as it was kept otherwise; or what the
+    /// run has landed.
+    MakeSheet(SheetId),
+    /// Read a chunk of a sheet.
+    ReadSheet {
+        /// Which.
+        id: SheetId,
+        /// Of which version.
+        version: u64,
+        /// Which chunk.
+        chunk: u64,
+    },
+    /// What can be done with the run's commits?
+    Offers,
+    /// Do it.
+    Do(Gesture),
     /// Write a call's whole transcript as text into a file.
     Export(CallId),
     /// Put a text into the clipboard.

@@ -10,13 +10,16 @@ use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 /// What has come and was not looked at yet.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     flags: Vec<(i32, Arc<AtomicBool>, SigId)>,
 }
 
 impl Signals {
     /// From now on these signals are noted, and do nothing else.
-    pub(crate) fn catch() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The system does not let us.
+    pub fn catch() -> io::Result<Self> {
         let mut signals = Self { flags: Vec::new() };
         for signal in [SIGHUP, SIGTERM, SIGINT, SIGTSTP, SIGCONT] {
             let flag = Arc::new(AtomicBool::new(false));

@@ -12,6 +12,7 @@
 )]
 
 mod cpu;
+mod lanes;
 mod reading;
 mod roles;
 mod start;
@@ -29,7 +30,7 @@ use table::Table;
 /// A measurement: its name, and what fills the table.
 type Measurement = (&'static str, fn(&mut Table));
 
-const ALL: [Measurement; 7] = [
+const ALL: [Measurement; 8] = [
     ("story", story::measure),
     ("cpu", cpu::measure),
     ("tree", tree::measure),
@@ -37,6 +38,7 @@ const ALL: [Measurement; 7] = [
     ("status", status::measure),
     ("stream", stream::measure),
     ("reading", reading::measure),
+    ("lanes", lanes::measure),
 ];
 
 fn main() -> ExitCode {

@@ -52,6 +52,10 @@ fn agent(arguments: &[String]) {
             fs::write("d0/f0", text + "one line more\n").unwrap();
             fs::write(format!("d1/new-{}", std::process::id()), "new\n").unwrap();
         }
+        ["second"] => {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            fs::write(format!("new-{}", std::process::id()), "new\n").unwrap();
+        }
         ["write", kind, bytes] => write_much(kind, bytes.parse().unwrap()),
         _ => panic!("unknown work for the agent: {arguments:?}"),
     }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
+use super::generate;
 use super::keys::{KEYS, Key, Layer};
 use super::origin::Origin;
 use super::own_agents::{self, Fault};
@@ -23,6 +24,10 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
     let fault = |message: String, span: std::ops::Range<usize>, label: &str| {
         CliError::usage(message).excerpt(Excerpt::new(path, text, span, label))
     };
+    let described = |Fault { message, span, label, hint }: Fault| {
+        let error = fault(message, span, &label);
+        if let Some(hint) = hint { error.hint(hint) } else { error }
+    };
     let table = DeTable::parse(text).map_err(|error| {
         fault("the configuration is no valid TOML".to_owned(), error.span().unwrap_or(0..0), error.message())
     })?;
@@ -30,10 +35,11 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
     for (name, value) in table.get_ref() {
         if name.get_ref() == "agents" {
             let line = |at: usize| origin(path.to_owned(), text[..at].matches('\n').count() + 1);
-            layer.agents = own_agents::read(value, line).map_err(|Fault { message, span, label, hint }| {
-                let error = fault(message, span, &label);
-                if let Some(hint) = hint { error.hint(hint) } else { error }
-            })?;
+            layer.agents = own_agents::read(value, line).map_err(described)?;
+            continue;
+        }
+        if name.get_ref() == "generate" {
+            layer.generate = Some(generate::read(value).map_err(described)?);
             continue;
         }
         if name.get_ref() == "prices" {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use ralphloop_core::units::Usd;
+use ralphloop_engine::lane::Generated;
 use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
@@ -85,12 +86,19 @@ macro_rules! settings {
             pub(crate) agents: Vec<OwnAgent>,
             /// The tables `[prices."MODEL"]`: prices of the user's own.
             pub(crate) prices: Vec<OwnPrice>,
+            /// The tables `[[generate]]`: files that are made anew where they are in conflict.
+            pub(crate) generate: Generated,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
         }
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { agents: Vec::new(), prices: Vec::new(), $($( $name: $default, )+)+ }
+                Self {
+                    agents: Vec::new(),
+                    prices: Vec::new(),
+                    generate: Generated::default(),
+                    $($( $name: $default, )+)+
+                }
             }
         }
 
@@ -99,6 +107,7 @@ macro_rules! settings {
         pub(crate) struct Layer {
             pub(super) agents: Vec<OwnAgent>,
             pub(super) prices: Vec<OwnPrice>,
+            pub(super) generate: Option<Generated>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
 
@@ -137,6 +146,9 @@ macro_rules! settings {
                 settings.agents.extend(layer.agents);
                 settings.prices.retain(|old| layer.prices.iter().all(|new| new.prefix != old.prefix));
                 settings.prices.extend(layer.prices);
+                if let Some(rules) = layer.generate {
+                    settings.generate = rules;
+                }
                 let mut origin = origins.iter_mut();
                 $($(
                     let place = origin.next();
@@ -151,7 +163,12 @@ macro_rules! settings {
 
         /// Of two layers of one strength, what `later` says, else what `earlier` says.
         pub(super) fn over(earlier: Layer, later: Layer) -> Layer {
-            Layer { agents: later.agents, prices: later.prices, $($( $name: later.$name.or(earlier.$name), )+)+ }
+            Layer {
+                agents: later.agents,
+                prices: later.prices,
+                generate: later.generate,
+                $($( $name: later.$name.or(earlier.$name), )+)+
+            }
         }
 
         impl Layer {
@@ -169,7 +186,7 @@ macro_rules! settings {
 
         impl Settings {
             /// Every value as it would be written and as JSON, in the order of [`KEYS`].
-            pub(super) fn values(&self) -> Vec<(String, Json)> {
+            pub(crate) fn values(&self) -> Vec<(String, Json)> {
                 vec![$($( (Value::show(&self.$name), Value::json(&self.$name)), )+)+]
             }
         }
@@ -186,7 +203,8 @@ settings! {
         /// it, one an item. They are not added to `agent_command`.
         agent_arguments: Vec<String> = Vec::new(), File "ARGUMENT";
         /// Any program as the agent: a command line, split into words as a shell would, that gets the prompt on its
-        /// standard input. It takes the place of `agent`.
+        /// standard input. It takes the place of `agent`, unless that is given in a stronger place, as by a flag against a
+        /// file.
         agent_command: Option<String> = None, Flag "CMD";
         /// An agent that looks at proven work before it lands, and may send it back. It sees the story, the change and which
         /// checks passed, and can write nothing. What it says is advice: an unclear answer is no objection.
@@ -218,11 +236,16 @@ settings! {
         dirty: Dirty = Dirty::Refuse, Flag "refuse|worktree";
         /// Files and folders of the checkout that a fresh worktree gets copies of: a pattern from the top of the repository.
         worktree_copy: Vec<String> = vec![".env*".to_owned()], Flag "GLOB";
-        /// Files and folders of the checkout that a fresh worktree gets links to, such as caches of dependencies. What an
-        /// agent writes there it writes in the checkout.
+        /// Files and folders of the checkout that a fresh worktree gets clones of, such as caches of dependencies: they share
+        /// their bytes until somebody writes. Where the file system cannot do that it gets links, and what an agent writes
+        /// there it writes in the checkout.
         worktree_link: Vec<String> = Vec::new(), Flag "GLOB", "none";
         /// A command that is run once in a fresh worktree, before the first agent. If it fails, that is no story's fault.
         worktree_setup: Option<String> = None, Flag "CMD";
+        /// The folder in which worktrees are made.
+        worktree_folder: Option<PathBuf> = None, Flag "DIR", "below .git";
+        /// How many worktrees stay for the next run, with what was set up and built in them. `clean` removes them.
+        worktree_keep: u32 = 0, Flag "N";
     }
     "Gates" {
         /// A quality gate: a command for `sh -c` that must succeed before a story lands. They run in the given order.

@@ -3,6 +3,7 @@
 
 mod file;
 mod flags;
+mod generate;
 mod keys;
 mod origin;
 mod own_agents;
@@ -75,16 +76,32 @@ pub(crate) fn load(
 /// and named in the second value.
 pub(crate) fn from_texts(texts: &[(String, Vec<String>)]) -> (Layer, Vec<String>) {
     let mut layer = Layer::default();
-    let mut lost = Vec::new();
-    for (name, values) in texts {
-        let read = KEYS.iter().find(|key| key.name == name).is_some_and(|key| {
-            layer.set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag()))).is_ok()
-        });
-        if !read {
-            lost.push(name.clone());
-        }
-    }
+    let lost = texts.iter().filter(|(name, values)| set_flag(&mut layer, name, values).is_err());
+    let lost = lost.map(|(name, _)| name.clone()).collect();
     (layer, lost)
+}
+
+/// Settings that were given by name, as flags.
+pub(crate) fn named(texts: &[(String, Vec<String>)]) -> Result<Layer, CliError> {
+    let mut layer = Layer::default();
+    for (name, values) in texts {
+        set_flag(&mut layer, name, values)?;
+    }
+    Ok(layer)
+}
+
+fn set_flag(layer: &mut Layer, name: &str, values: &[String]) -> Result<(), CliError> {
+    let Some(key) = KEYS.iter().find(|key| key.name == name) else {
+        let said = CliError::usage(format!("there is no setting {name:?}"));
+        let meant = closest(name, KEYS.iter().map(|key| key.name));
+        return Err(match meant {
+            Some(meant) => said.hint(format!("did you mean {meant}?")),
+            None => said.hint("`ralphloop config` lists them"),
+        });
+    };
+    layer.set(key.name, Raw::Flags(values), Origin::Flag(format!("--{}", key.flag()))).map_err(|why| {
+        CliError::usage(format!("invalid value '{}' for '--{}': {why}", values.join("', '"), key.flag()))
+    })
 }
 
 /// What the call gave, laid over what `earlier` gave.
@@ -92,9 +109,13 @@ pub(crate) fn over(earlier: Layer, call: Layer) -> Layer {
     keys::over(earlier, call)
 }
 
-/// Merges, and settles `gate` against `no_gates`: the stronger place decides, and one place may not say both.
+/// Merges, and settles `gate` against `no_gates`: the stronger place decides, and one place may not say both. Likewise an
+/// agent that a stronger place names comes before a command; in one place, the command takes the place of the name.
 fn combine(layers: Vec<Layer>) -> Result<Config, CliError> {
     let mut config = keys::merge(layers);
+    if config.settings.agent.is_some() && config.origin("agent").rank() > config.origin("agent_command").rank() {
+        config.settings.agent_command = None;
+    }
     if config.settings.no_gates && !config.settings.gate.is_empty() {
         let (list, none) = (config.origin("gate").clone(), config.origin("no_gates").clone());
         match list.rank().cmp(&none.rank()) {

@@ -1,32 +1,33 @@
 //! What the screen asks for is done here, beside it: nothing of it is waited for by the screen.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use ralphloop_core::ids::AttemptId;
-use ralphloop_core::run::StoryState;
 use ralphloop_engine::control;
-use ralphloop_engine::git::Repository;
 use ralphloop_engine::journal;
 use ralphloop_engine::runs::RunFolder;
+use ralphloop_engine::start::Place;
 use ralphloop_tui::{Msg, Request};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
+
+use super::ending;
+use super::sheets::Sheets;
 
 /// How often the journal is looked at.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Every so many looks it is asked whether the run's process is alive.
 const ALIVE: u32 = 5;
-/// Lines of a diff beyond this are not shown.
-const LONGEST_DIFF: usize = 20_000;
 
 /// What is needed to answer.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) folder: RunFolder,
-    pub(super) repository: Arc<Repository>,
+    pub(super) place: Place,
+    /// The folder that the program was called in.
+    pub(super) cwd: PathBuf,
+    pub(super) sheets: Sheets,
     pub(super) screen: Sender<Msg>,
 }
 
@@ -83,9 +84,18 @@ impl Host {
                 self.ask(control::Request::Pause, Some(said)).await
             }
             Request::Guide(text) => self.ask(control::Request::Guide { text }, Some("noted for the next prompt")).await,
-            Request::Diff(attempt) => {
-                let lines = self.diff(&attempt).await;
-                Some(Msg::Diff { attempt, lines })
+            Request::MakeSheet(id) => Some(self.sheets.make(id, &self.folder, &self.place.repository).await),
+            Request::ReadSheet { id, version, chunk } => self.sheets.read(id, version, chunk),
+            Request::Offers => Some(Msg::Offers(match self.folder.fold() {
+                Ok(folded) => ending::offers(&folded.run, &self.place, &self.cwd).await,
+                Err(_) => Vec::new(),
+            })),
+            Request::Do(gesture) => {
+                let said = match self.folder.fold() {
+                    Ok(folded) => ending::carry_out(gesture, &folded.run, &self.place, &self.cwd).await,
+                    Err(error) => Err(error.to_string()),
+                };
+                Some(Msg::Done { gesture, said })
             }
             _ => None,
         };
@@ -99,47 +109,5 @@ impl Host {
             Ok(()) => said.map(|said| Msg::Said(said.to_owned())),
             Err(error) => Some(Msg::Said(error.to_string())),
         }
-    }
-
-    async fn diff(&self, attempt: &AttemptId) -> Result<Vec<String>, String> {
-        let run = self.folder.fold().map_err(|error| error.to_string())?.run;
-        let record = run.record(&attempt.story).ok_or("the run does not know the story any more")?;
-        let bytes = if let Some(lane) = run.lane_of(attempt) {
-            let worktree = self.folder.worktree(lane);
-            let top: PathBuf = if worktree.exists() { worktree } else { self.repository.places().top.clone() };
-            self.live(&top).await?
-        } else {
-            let kept = record.kept.iter().find(|(number, _)| *number == attempt.number).map(|(_, kept)| kept.clone());
-            let commit = match (&record.state, kept) {
-                (_, Some(kept)) => kept,
-                (StoryState::Landed { commit, .. }, None) if attempt.number == record.attempts => commit.to_string(),
-                _ => return Ok(Vec::new()),
-            };
-            self.repository.diff(&commit).await.map_err(|error| error.to_string())?
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let mut lines: Vec<String> = text.lines().take(LONGEST_DIFF + 1).map(str::to_owned).collect();
-        if lines.len() > LONGEST_DIFF {
-            lines.truncate(LONGEST_DIFF);
-            lines.push(format!("… longer than {LONGEST_DIFF} lines: `ralphloop diff` shows all of it"));
-        }
-        Ok(lines)
-    }
-
-    /// What is changed in a working tree just now; new files by name.
-    async fn live(&self, top: &Path) -> Result<Vec<u8>, String> {
-        let git = self.repository.git();
-        let diff = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD"];
-        let changed = git.read(top).args(diff).run().await.map_err(|error| error.to_string())?;
-        let others = ["ls-files", "--others", "--exclude-standard"];
-        let new = git.read(top).args(others).run().await.map_err(|error| error.to_string())?;
-        let mut text = changed.stdout;
-        for name in String::from_utf8_lossy(&new.stdout).lines() {
-            text.extend(format!("diff --git new file {name}\n").bytes());
-            if let Ok(content) = std::fs::read_to_string(top.join(name)) {
-                text.extend(content.lines().take(LONGEST_DIFF).flat_map(|line| format!("+{line}\n").into_bytes()));
-            }
-        }
-        Ok(text)
     }
 }

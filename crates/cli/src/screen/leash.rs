@@ -72,7 +72,7 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
         Wanted::Run(id) => Wish::Run(repository::find_run(Some(&id), &host)?),
     };
     // Who was to be asked was asked by the screen's process.
-    go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen)
+    go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen, None)
 }
 
 /// Drives a run that a screen holds.
@@ -130,8 +130,13 @@ pub(super) struct Leashed {
 pub(super) enum Begun {
     /// The run is going on.
     Running(Box<Leashed>),
-    /// It ended before it began; what it said was passed on.
-    Ended(Exit),
+    /// It ended before it began.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// What it said.
+        said: String,
+    },
 }
 
 impl Leashed {
@@ -160,9 +165,8 @@ impl Leashed {
         }
         let mut said = Vec::new();
         stderr.read_to_end(&mut said).await?;
-        output::talk(&String::from_utf8_lossy(&said));
-        output::talk(&line);
-        Ok(Begun::Ended(exit_of(child.wait().await?)))
+        let said = format!("{}{line}", String::from_utf8_lossy(&said));
+        Ok(Begun::Ended { exit: exit_of(child.wait().await?), said })
     }
 
     /// Sends the process a signal.

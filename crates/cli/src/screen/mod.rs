@@ -1,22 +1,26 @@
 //! The screen, wired: what it is told and who does what it asks for. The screen itself is `ralphloop-tui`.
 
+mod ending;
 mod host;
 pub(crate) mod leash;
+pub(crate) mod pick;
+mod preview;
+mod sheets;
 mod talk;
 
 use std::io::IsTerminal as _;
-use std::sync::Arc;
 use std::sync::mpsc;
 
 use ralphloop_core::event::StopCause;
 use ralphloop_engine::control;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
+use ralphloop_tui::app::{Session, Use};
 use ralphloop_tui::keys::Keymap;
 use ralphloop_tui::model::Options;
 use ralphloop_tui::port::Leave;
 use ralphloop_tui::theme::Theme;
-use ralphloop_tui::{Model, Msg, Request, app};
+use ralphloop_tui::{Model, Msg, Request, Signals, app};
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::task::JoinHandle;
@@ -26,14 +30,17 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
+use crate::verbs::between::Between;
 use crate::verbs::launch::Prepared;
 use crate::verbs::repository;
-use crate::verbs::take_up::{self, Wish};
+use crate::verbs::take_up::{self, Asker, Wish};
 use crate::view::{status, summary};
 use leash::{Begun, Leashed, Order};
 
 /// How long a run that was forced to end has to say that it heard it.
 const LAST_WORD: std::time::Duration = std::time::Duration::from_secs(1);
+/// How the terminal is used.
+const USING: Use = Use { mouse: true };
 /// Lines of a run's complaints that are repeated once the screen is gone.
 const COMPLAINTS: usize = 20;
 
@@ -62,29 +69,69 @@ fn options(own: bool, host: &Host) -> Options {
 }
 
 /// Starts a run in a process of its own and shows it.
-pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -> Result<Exit, CliError> {
+pub(crate) fn run(
+    prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    between: Option<&Between>,
+    host: &Host,
+) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
-    let fail = |error: &std::io::Error| CliError::environment("the run's process could not be started").cause(error);
     let begun = runtime.block_on(async {
         let place = repository::open(host).await?;
-        let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else { return Ok(None) };
-        // What was answered holds in the run's own process too.
-        prepared.launch.keep_answer(prepared.settings.on_dirty);
-        let apart = host.environment.is_empty();
-        let order = Order { launch: prepared.launch, taking_up: (&taking_up).into(), apart };
-        let begun = Leashed::start(&order, &host.cwd).await.map_err(|error| fail(&error))?;
-        Ok::<_, CliError>(Some((place, begun)))
+        let mut asker = take_up::on_terminal(asks);
+        let asker = asker.as_mut().map(|asker| asker as &mut dyn Asker);
+        Ok::<_, CliError>(begin(prepared, wish, asker, &place, host).await?.map(|begun| (place, begun)))
     })?;
-    let Some(begun) = begun else { return Ok(take_up::left_alone()) };
-    let (place, leashed) = match begun {
-        (_, Begun::Ended(exit)) => return Ok(exit),
-        (place, Begun::Running(leashed)) => (place, leashed),
-    };
-    let mut leashed = *leashed;
+    match begun {
+        None => Ok(take_up::left_alone()),
+        Some((_, Begun::Ended { exit, said })) => {
+            output::talk(&said);
+            Ok(exit)
+        }
+        Some((place, Begun::Running(leashed))) => {
+            let session = Signals::catch().and_then(|signals| {
+                // From here on the screen takes them.
+                between.into_iter().for_each(Between::run_begins);
+                Session::with(signals, USING)
+            });
+            show_own(&runtime, session, *leashed, place, host)
+        }
+    }
+}
+
+/// Asks what is to be asked, and starts the run in a process of its own; nothing if that is not wanted.
+async fn begin(
+    mut prepared: Prepared,
+    wish: Wish,
+    asker: Option<&mut dyn Asker>,
+    place: &Place,
+    host: &Host,
+) -> Result<Option<Begun>, CliError> {
+    let Some(taking_up) = take_up::decide(wish, asker, &mut prepared, place).await? else { return Ok(None) };
+    // What was answered holds in the run's own process too.
+    prepared.launch.keep_answer(prepared.settings.on_dirty);
+    let apart = host.environment.is_empty();
+    let order = Order { launch: prepared.launch, taking_up: (&taking_up).into(), apart };
+    let begun = Leashed::start(&order, &host.cwd).await;
+    begun.map(Some).map_err(|error| CliError::environment("the run's process could not be started").cause(&error))
+}
+
+/// Shows a run that was started here until the screen is left, and says how the program ends.
+fn show_own(
+    runtime: &tokio::runtime::Runtime,
+    session: std::io::Result<Session>,
+    mut leashed: Leashed,
+    place: Place,
+    host: &Host,
+) -> Result<Exit, CliError> {
     let folder = leashed.folder.clone();
-    let shown = show(&runtime, &folder, place, host, Some(&mut leashed));
+    let shown = session.and_then(|mut session| show(runtime, &mut session, &folder, place, host, Some(&mut leashed)));
     let left = match shown {
-        Ok(left) => left,
+        Ok((left, complaints)) => {
+            complaints.iter().for_each(|line| output::talk(&format!("{line}\n")));
+            left
+        }
         Err(error) => {
             // The terminal is gone or unusable: the run ends with it.
             leashed.signal(Signal::HUP);
@@ -92,10 +139,10 @@ pub(crate) fn run(mut prepared: Prepared, wish: Wish, asks: bool, host: &Host) -
             Leave::Done
         }
     };
-    finish(&runtime, leashed, left)
+    finish(runtime, leashed, left, host)
 }
 
-fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) -> Result<Exit, CliError> {
+fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave, host: &Host) -> Result<Exit, CliError> {
     let folder = leashed.folder.clone();
     let lost = |error: &std::io::Error| CliError::environment("the run's process cannot be waited for").cause(error);
     match left {
@@ -125,7 +172,8 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) 
         Leave::Done => {
             let exit = runtime.block_on(leashed.wait()).map_err(|error| lost(&error))?;
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
-            output::data(&summary::text(&run, None))?;
+            let offer = ending::to_close(&run, &host.cwd).map(|(_, does)| does);
+            output::data(&summary::text(&run, offer))?;
             Ok(exit)
         }
     }
@@ -135,26 +183,32 @@ fn finish(runtime: &tokio::runtime::Runtime, mut leashed: Leashed, left: Leave) 
 pub(crate) fn attach(folder: &RunFolder, host: &Host) -> Result<Exit, CliError> {
     let runtime = repository::runtime()?;
     let place = runtime.block_on(repository::open(host))?;
-    let left = show(&runtime, folder, place, host, None);
-    left.map_err(|error| CliError::environment("the terminal cannot be used").cause(&error))?;
+    let shown = Session::enter(USING).and_then(|mut session| show(&runtime, &mut session, folder, place, host, None));
+    shown.map_err(|error| unusable(&error))?;
     let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
     let pid = folder.live_process().map(|process| process.pid);
     output::talk(&status::Status::of(&run, pid).text());
     Ok(Exit::DONE)
 }
 
-/// Shows a run until the screen is left.
+fn unusable(error: &std::io::Error) -> CliError {
+    CliError::environment("the terminal cannot be used").cause(error)
+}
+
+/// Shows a run until the screen is left; what its process complained of is to be said once the terminal is free.
 fn show(
     runtime: &tokio::runtime::Runtime,
+    session: &mut Session,
     folder: &RunFolder,
     place: Place,
     host: &Host,
     mut leashed: Option<&mut Leashed>,
-) -> std::io::Result<Leave> {
+) -> std::io::Result<(Leave, Vec<String>)> {
     let (to_screen, from_host) = mpsc::channel();
     let (to_talk, talk_asked) = mpsc::channel();
     let (to_host, host_asked) = tokio::sync::mpsc::unbounded_channel();
-    let doer = host::Host { folder: folder.clone(), repository: Arc::new(place.repository), screen: to_screen.clone() };
+    let (cwd, sheets) = (host.cwd.clone(), sheets::Sheets::default());
+    let doer = host::Host { folder: folder.clone(), place, cwd, sheets, screen: to_screen.clone() };
     let telling = runtime.spawn(doer.clone().tell());
     let serving = runtime.spawn(doer.serve(host_asked));
     let talking = {
@@ -178,7 +232,7 @@ fn show(
     drop(to_screen);
     let leashed = leashed.map(|leashed| &*leashed);
     let mut model = Model::of_run(options(leashed.is_some(), host), app::size(), app::now());
-    let left = app::show(&mut model, &from_host, app::Use { mouse: true }, |request| match (&request, leashed) {
+    let left = session.show(&mut model, &from_host, |request| match (&request, leashed) {
         (Request::Watch(_) | Request::Read { .. } | Request::Find { .. } | Request::Export(_), _) => {
             drop(to_talk.send(request));
         }
@@ -192,17 +246,15 @@ fn show(
     telling.abort();
     runtime.block_on(ended(serving));
     runtime.block_on(ended(talking));
+    let mut complaints = Vec::new();
     if let Some(complaining) = complaining {
         if matches!(left, Ok(Leave::Done)) {
-            let said = runtime.block_on(complaining).unwrap_or_default();
-            for line in said {
-                output::talk(&format!("{line}\n"));
-            }
+            complaints = runtime.block_on(complaining).unwrap_or_default();
         } else {
             complaining.abort();
         }
     }
-    left
+    left.map(|left| (left, complaints))
 }
 
 /// Waits for a task of the screen; one that broke has nothing more to say.

@@ -18,8 +18,10 @@ use crate::output::{self, count};
 pub(super) fn check(arguments: &CheckArguments, host: &Host) -> Result<Exit, CliError> {
     let mut opened = open(arguments.work.as_deref(), host)?;
     let mended = if arguments.fix { fix(&mut opened)? } else { None };
-    let mut findings = ralphloop_spec::check(&opened.files);
-    findings.extend(by_openspec(&opened, &findings)?);
+    let (findings, unasked) = findings(&opened)?;
+    if let Some(why) = unasked {
+        output::warn(&why);
+    }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if arguments.json {
         output::json(&as_json(&opened, &findings, mended.as_ref(), arguments.fix))?;
@@ -27,6 +29,14 @@ pub(super) fn check(arguments: &CheckArguments, host: &Host) -> Result<Exit, Cli
         output::data(&as_text(&opened, &findings, mended.as_ref(), arguments.fix))?;
     }
     Ok(if errors == 0 { Exit::DONE } else { Exit::USAGE })
+}
+
+/// All that is wrong, and why the program of `OpenSpec` did not say what it thinks, if it did not.
+pub(crate) fn findings(opened: &Opened) -> Result<(Vec<Diagnostic>, Option<String>), CliError> {
+    let mut findings = ralphloop_spec::check(&opened.files);
+    let (further, unasked) = by_openspec(opened, &findings)?;
+    findings.extend(further);
+    Ok((findings, unasked))
 }
 
 /// Mends the main file on the disk and in `opened`.
@@ -85,20 +95,19 @@ fn as_text(opened: &Opened, findings: &[Diagnostic], mended: Option<&Mended>, fi
     text
 }
 
-/// What `openspec validate --strict` says of a change beyond what was found already. Without the program: nothing.
-fn by_openspec(opened: &Opened, known: &[Diagnostic]) -> Result<Vec<Diagnostic>, CliError> {
-    let (Scheme::OpenSpec, Some(_)) = (opened.work.id.scheme, &opened.work.change) else { return Ok(Vec::new()) };
+/// What `openspec validate --strict` says of a change beyond what was found already, or why it does not. Without the
+/// program: nothing.
+fn by_openspec(opened: &Opened, known: &[Diagnostic]) -> Result<(Vec<Diagnostic>, Option<String>), CliError> {
+    let nothing = (Vec::new(), None);
+    let (Scheme::OpenSpec, Some(_)) = (opened.work.id.scheme, &opened.work.change) else { return Ok(nothing) };
     let (project, change) = (&opened.work.project, &opened.work.id.id);
     let timeout = Settings::default().command_timeout;
     let (spawner, program) = (repository::spawner()?, Program::default());
     let asked = openspec_cli::validate(&spawner, &program, project, change, timeout);
     match repository::runtime()?.block_on(asked) {
-        Ok(validation) => Ok(told(&validation, opened, known)),
-        Err(OpenSpecError::Absent) => Ok(Vec::new()),
-        Err(error) => {
-            output::warn(&error.to_string());
-            Ok(Vec::new())
-        }
+        Ok(validation) => Ok((told(&validation, opened, known), None)),
+        Err(OpenSpecError::Absent) => Ok(nothing),
+        Err(error) => Ok((Vec::new(), Some(error.to_string()))),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use ralphloop_core::plan::Scheme;
-use ralphloop_engine::files::write_new;
-use ralphloop_spec::{ConvertError, Loss};
+use ralphloop_engine::files::{FileError, write_new, write_new_folder};
+use ralphloop_spec::{ConvertError, Loss, Written};
 
 use super::spec::open;
 use crate::arguments::ConvertArguments;
@@ -31,12 +31,22 @@ pub(super) fn convert(arguments: &ConvertArguments, host: &Host) -> Result<Exit,
             }
         }
     })?;
-    match &file {
-        None => output::data(&converted.text)?,
-        Some(file) => {
-            write_new(file, converted.text.as_bytes()).map_err(|error| {
-                if file.exists() { exists(file) } else { CliError::environment("nothing was written").cause(&error) }
-            })?;
+    match (&converted.written, file.as_deref()) {
+        (Written::File(text), None) => output::data(text)?,
+        (Written::File(text), Some(file)) => {
+            write_new(file, text.as_bytes()).map_err(|error| unwritten(file, &error))?;
+        }
+        (Written::Folder(_), None) => {
+            return Err(CliError::usage(format!("{} is written as a folder, and none was named", to.as_str()))
+                .hint(format!("name one that is not there yet: -o {}", usual_folder(to))));
+        }
+        (Written::Folder(_), Some(folder)) if to == Scheme::Flight && !is_area(folder) => {
+            return Err(CliError::usage(format!("{} is no place for an area of Flight Rules", folder.display()))
+                .hint(format!("areas are found in docs/implementation: -o {}", usual_folder(to))));
+        }
+        (Written::Folder(files), Some(folder)) => {
+            let files = files.iter().map(|file| (Path::new(&file.path), file.bytes.as_slice()));
+            write_new_folder(folder, files).map_err(|error| unwritten(folder, &error))?;
         }
     }
     output::talk(&summary(&opened.work.id.to_string(), to, file.as_deref(), &converted.losses));
@@ -70,6 +80,19 @@ fn scheme(word: &str) -> Result<Scheme, CliError> {
 fn writable() -> String {
     let names = Scheme::ALL.iter().filter(|scheme| ralphloop_spec::can_be_written(**scheme));
     names.map(|scheme| scheme.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// Where a format that is a folder usually stands.
+fn usual_folder(to: Scheme) -> &'static str {
+    if to == Scheme::Flight { "docs/implementation/1-area" } else { "backlog" }
+}
+
+fn is_area(folder: &Path) -> bool {
+    folder.ancestors().any(|above| above.ends_with("implementation"))
+}
+
+fn unwritten(place: &Path, error: &FileError) -> CliError {
+    if place.exists() { exists(place) } else { CliError::environment("nothing was written").cause(error) }
 }
 
 fn exists(file: &Path) -> CliError {

@@ -25,7 +25,7 @@ pub(super) fn demo(arguments: &DemoArguments, host: &Host) -> Result<Exit, CliEr
     let host = Host { cwd: repository.clone(), environment: std::collections::BTreeMap::new() };
     let launch = Launch::new(Some(demo::WORK.to_owned()), Vec::new(), &Layer::default(), &host);
     let view = ViewArguments { tui: arguments.tui, headless: !arguments.tui, json: false };
-    let exit = run::go(launch.prepare(Layer::default(), &host)?, Wish::Fresh, false, view, &host)?;
+    let exit = run::go(launch.prepare(Layer::default(), &host)?, Wish::Fresh, false, view, None, &host)?;
     if exit != Exit::FAILED {
         return Err(CliError::new(Exit::FAILED, "the demo did not go as it should: one story was to be blocked")
             .hint(format!("its folder is left for a look: {}", repository.display())));

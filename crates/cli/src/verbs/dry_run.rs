@@ -16,8 +16,8 @@ use crate::output::{self, HEAD, harmless, one_line, styled};
 pub(super) fn dry_run(prepared: &Prepared) -> Result<Exit, CliError> {
     let Prepared { work, settings, .. } = prepared;
     let (plan, warnings) = start::read_plan(work, &settings.only).map_err(|error| spec::not_started(&error, work))?;
-    for warning in &warnings {
-        output::warn(&warning.to_string());
+    for warning in prepared.warnings.iter().cloned().chain(warnings.iter().map(ToString::to_string)) {
+        output::warn(&warning);
     }
     let stages = selected(&plan, &settings.only);
     let mut text = format!("{}  {}\n", styled(HEAD, "Work"), one_line(&plan.work.to_string()));
@@ -55,7 +55,7 @@ pub(super) fn dry_run(prepared: &Prepared) -> Result<Exit, CliError> {
 }
 
 /// The stages, of the stories that were named only these.
-fn selected(plan: &Plan, only: &[StoryId]) -> Vec<Vec<StoryId>> {
+pub(crate) fn selected(plan: &Plan, only: &[StoryId]) -> Vec<Vec<StoryId>> {
     let mut stages = graph::stages(plan);
     if !only.is_empty() {
         for stage in &mut stages {

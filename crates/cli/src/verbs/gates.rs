@@ -14,15 +14,15 @@ use crate::output::{HEAD, one_line, styled};
 
 /// A gate and where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     /// The gate.
-    pub(super) gate: Gate,
+    pub(crate) gate: Gate,
     /// `ralphloop.toml:3`, `named by the work`, `found in Cargo.toml`.
-    pub(super) from: String,
+    pub(crate) from: String,
 }
 
 /// The gates, and what is worth a warning.
-pub(super) fn choose(config: &Config, plan: &Plan, project: &std::path::Path) -> (Vec<Chosen>, Vec<String>) {
+pub(crate) fn choose(config: &Config, plan: &Plan, project: &std::path::Path) -> (Vec<Chosen>, Vec<String>) {
     match config.settings.gates() {
         Gates::Off => (Vec::new(), Vec::new()),
         Gates::Commands(commands) => {

@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::spec::not_usable;
 use super::{settings, tracker};
-use crate::config::{self, Layer};
+use crate::config::{self, Config, Layer};
 use crate::error::CliError;
 use crate::host::Host;
-use crate::output;
 
 /// The parts of a call of `run` that decide what it does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,8 +36,10 @@ pub(crate) struct Prepared {
     pub(crate) work: WorkRef,
     /// The settings.
     pub(crate) settings: Settings,
-    /// Whether the work is closed once all of it is done.
-    pub(crate) finish: bool,
+    /// What the settings were decided from.
+    pub(crate) config: Config,
+    /// What is worth a warning.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Launch {
@@ -72,19 +73,16 @@ impl Launch {
         let work = work::resolve(self.work.as_deref(), &self.cwd).map_err(|error| not_usable(&error))?;
         tracker::refresh(&work)?;
         let (kept, lost) = config::from_texts(&self.flags);
-        for name in lost {
-            output::warn(&format!("the run was started with a setting that is not known any more: {name}"));
-        }
+        let lost = lost
+            .into_iter()
+            .map(|name| format!("the run was started with a setting that is not known any more: {name}"));
         let flags = config::over(kept, flags);
         let again = Self::new(self.work.take(), Vec::new(), &flags, host);
-        let (config, warnings) = config::load(&work.project, &host.environment, flags)?;
-        for warning in warnings {
-            output::warn(&warning);
-        }
+        let (config, found) = config::load(&work.project, &host.environment, flags)?;
         let only = self.stories.iter().map(|id| StoryId::from(id.as_str())).collect();
         let settings = settings::decide(&config, &work.project, only)?;
         let launch =
             Self { work: Some(work.named_in_full()), cwd: self.cwd, stories: self.stories, flags: again.flags };
-        Ok(Prepared { launch, work, settings, finish: config.settings.finish })
+        Ok(Prepared { launch, work, settings, config, warnings: lost.chain(found).collect() })
     }
 }

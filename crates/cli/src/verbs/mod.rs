@@ -1,28 +1,32 @@
 //! What each verb does.
 
 mod agents;
-mod check;
+pub(crate) mod between;
+pub(crate) mod check;
 mod clean;
+pub(crate) mod closing;
 mod config;
 mod control;
 mod convert;
 mod demo;
 mod diff;
 mod doctor;
-mod dry_run;
-mod gates;
+pub(crate) mod dry_run;
+pub(crate) mod gates;
+pub(crate) mod init;
+pub(crate) mod inventory;
 pub(crate) mod launch;
-mod list;
+pub(crate) mod list;
 mod mark;
 mod new;
-mod prompt;
+pub(crate) mod prompt;
 pub(crate) mod repository;
 pub(crate) mod run;
-mod runs;
-mod settings;
+pub(crate) mod runs;
+pub(crate) mod settings;
 mod shell;
-mod show;
-mod spec;
+pub(crate) mod show;
+pub(crate) mod spec;
 pub(crate) mod take_up;
 mod talk;
 mod tracker;
@@ -48,6 +52,8 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Runs(arguments) => runs::runs(&arguments, host),
         Verb::Log(arguments) => runs::log(&arguments, host),
         Verb::Diff(arguments) => diff::diff(&arguments, host),
+        Verb::Squash(arguments) => closing::squash(&arguments, host),
+        Verb::Pr(arguments) => closing::pull_request(&arguments, host),
         Verb::Stop(arguments) => control::stop(&arguments, host),
         Verb::Pause(arguments) => control::pause(&arguments, host),
         Verb::Guide(arguments) => control::guide(&arguments, host),
@@ -59,6 +65,8 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Completions(arguments) => shell::completions(&arguments),
         Verb::Man(arguments) => shell::man(&arguments),
         Verb::Demo(arguments) => demo::demo(&arguments, host),
+        Verb::Init(arguments) => init::init(&arguments, host),
+        Verb::Mcp => crate::mcp::serve(host.clone()),
         Verb::Leashed => crate::screen::leash::obey(),
         Verb::DemoAgent { notes } => crate::demo::play(&notes)
             .map(|()| Exit::DONE)

@@ -27,7 +27,7 @@ pub(super) fn show(opened: &Opened, reading: &Reading, story: &str, host: &Host)
 }
 
 /// The prompt of a story's first attempt.
-pub(super) fn first(
+pub(crate) fn first(
     plan: &Plan,
     story: &Story,
     settings: &Settings,

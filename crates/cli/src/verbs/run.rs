@@ -10,18 +10,21 @@ use ralphloop_engine::driver::DriveError;
 use ralphloop_engine::finish;
 use ralphloop_engine::notice;
 use ralphloop_engine::start::{self, Ready, Request, Started};
+use ralphloop_engine::work::{self, WorkError};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use super::between::Between;
 use super::launch::{Launch, Prepared};
-use super::take_up::{self, Wish};
+use super::take_up::{self, Asker, Wish};
 use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
+use crate::mcp::Seat;
 use crate::output;
-use crate::screen;
+use crate::screen::{self, pick::Called};
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
@@ -29,21 +32,35 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     if works.len() > 1 && !stories.is_empty() {
         return Err(CliError::usage("--story names stories of one work, and several works are given"));
     }
+    let wish = match (resume, fresh) {
+        (_, true) => Wish::Fresh,
+        (true, false) => Wish::Resume,
+        (false, false) => Wish::Open,
+    };
+    if works.is_empty() && !dry_run && screen::wanted(view)? && several(host) {
+        return screen::pick::pick(Called { flags: settings, stories, wish }, host);
+    }
     let works = if works.is_empty() { vec![None] } else { works.into_iter().map(Some).collect() };
     let prepare = |work| Launch::new(work, stories.clone(), &settings, host).prepare(settings.clone(), host);
     // What is wrong with the last is said before the first begins.
     let prepared = works.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
+    let between = if prepared.len() > 1 && !dry_run {
+        let watched = Between::works();
+        Some(watched.map_err(|error| CliError::environment("signals cannot be taken over").cause(&error))?)
+    } else {
+        None
+    };
     let mut worst = Exit::NOTHING;
     for prepared in prepared {
-        let wish = match (resume, fresh) {
-            (_, true) => Wish::Fresh,
-            (true, false) => Wish::Resume,
-            (false, false) => Wish::Open,
-        };
+        // What is watched between two works is looked at before the next one.
+        if let Some(exit) = between.as_ref().and_then(Between::run_is_over) {
+            output::warn(&format!("a signal ended the call: {} was not begun", prepared.work.named_in_full()));
+            return Ok(exit);
+        }
         let exit = if dry_run {
             dry_run::dry_run(&prepared)?
         } else {
-            go(prepared, wish, take_up::can_ask(view) && !resume, view, host)?
+            go(prepared, wish.clone(), take_up::can_ask(view) && !resume, view, between.as_ref(), host)?
         };
         worst = match exit {
             Exit::NOTHING => worst,
@@ -56,12 +73,18 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     Ok(worst)
 }
 
+/// Whether there is more than one piece of work that could be meant.
+fn several(host: &Host) -> bool {
+    matches!(work::resolve(None, &host.cwd), Err(WorkError::Several { .. }))
+}
+
 pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = repository::find_run(arguments.run.as_deref(), host)?;
     let asks = take_up::can_ask(arguments.view) && !arguments.yes;
     let mut wish = Wish::Run(folder.clone());
     if let Err(error) = folder.fold() {
-        if !take_up::instead_of_damaged(&folder, &error, asks)? {
+        let mut asker = take_up::on_terminal(asks);
+        if !take_up::instead_of_damaged(&folder, &error, asker.as_mut().map(|asker| asker as &mut dyn Asker))? {
             return Ok(take_up::left_alone());
         }
         wish = Wish::Fresh;
@@ -74,80 +97,108 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
         Launch::new(Some(run.plan().work.to_string()), Vec::new(), &arguments.settings, host)
     };
     let prepared = launch.prepare(arguments.settings, host)?;
-    go(prepared, wish, asks, arguments.view, host)
+    go(prepared, wish, asks, arguments.view, None, host)
 }
 
 /// Starts the run, shows what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
+/// `between` watches signals where other works come before or after.
 pub(super) fn go(
     prepared: Prepared,
     wish: Wish,
     asks: bool,
     view: ViewArguments,
+    between: Option<&Between>,
     host: &Host,
 ) -> Result<Exit, CliError> {
     if screen::wanted(view)? {
-        return screen::run(prepared, wish, asks, host);
+        return screen::run(prepared, wish, asks, between, host);
     }
-    go_with(prepared, wish, asks, Eyes::Printed(view))
+    go_with(prepared, wish, asks, Eyes::Printed(view), between)
 }
 
 /// Who watches a run of this process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) enum Eyes {
     /// What happens is printed.
     Printed(ViewArguments),
     /// The screen of another process, which reads the journal.
     Screen,
+    /// The session that drives the run and is its agent.
+    Inside(Box<Seat>),
 }
 
 /// Starts the run in this process, and says how the program ends.
-pub(crate) fn go_with(mut prepared: Prepared, wish: Wish, asks: bool, eyes: Eyes) -> Result<Exit, CliError> {
-    let view = match eyes {
-        Eyes::Printed(view) => view,
-        Eyes::Screen => ViewArguments { tui: false, headless: true, json: true },
+pub(crate) fn go_with(
+    prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    eyes: Eyes,
+    between: Option<&Between>,
+) -> Result<Exit, CliError> {
+    repository::runtime()?.block_on(go_under(prepared, wish, asks, eyes, between))
+}
+
+/// Starts the run under the eyes of somebody, and says how it ended.
+pub(crate) async fn go_under(
+    mut prepared: Prepared,
+    wish: Wish,
+    asks: bool,
+    eyes: Eyes,
+    between: Option<&Between>,
+) -> Result<Exit, CliError> {
+    let command_timeout = prepared.settings.times.command;
+    let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
+        .await
+        .map_err(|error| CliError::environment(error.to_string()))?;
+    for warning in &prepared.warnings {
+        output::warn(warning);
+    }
+    let mut asker = take_up::on_terminal(asks);
+    let asker = asker.as_mut().map(|asker| asker as &mut dyn Asker);
+    let Some(taking_up) = take_up::decide(wish, asker, &mut prepared, &place).await? else {
+        return Ok(take_up::left_alone());
     };
-    repository::runtime()?.block_on(async {
-        let command_timeout = prepared.settings.times.command;
-        let place = start::open(&prepared.work.project, repository::spawner()?, command_timeout)
-            .await
-            .map_err(|error| CliError::environment(error.to_string()))?;
-        let Some(taking_up) = take_up::decide(wish, asks, &mut prepared, &place).await? else {
-            return Ok(take_up::left_alone());
-        };
-        let Prepared { launch, work, settings, finish } = prepared;
-        let cautions: BTreeSet<&str> =
-            settings.agents.iter().chain(&settings.reviewer).filter_map(Agent::caution).collect();
-        let closing = finish.then(|| place.clone());
-        let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()? };
-        match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
-            Started::NothingToDo { reason } => {
-                let said = format!("nothing to do: {}\n", output::one_line(&reason));
-                if view.json {
-                    output::talk(&said);
-                } else {
-                    output::data(&said)?;
-                }
-                if let Some(place) = closing {
-                    tracker::finish(&place, &work, command_timeout).await?;
-                }
-                Ok(Exit::DONE)
+    let finish = prepared.config.settings.finish;
+    let Prepared { launch, work, settings, .. } = prepared;
+    let closing = finish.then(|| place.clone());
+    let inside = match &eyes {
+        Eyes::Inside(seat) => Some(seat.inside()),
+        Eyes::Printed(_) | Eyes::Screen => None,
+    };
+    // Only what is started without anybody to ask needs it.
+    let agents = settings.agents.iter().filter(|_| inside.is_none()).chain(&settings.reviewer);
+    let cautions: BTreeSet<&str> = agents.filter_map(Agent::caution).collect();
+    let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside };
+    match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
+        Started::NothingToDo { reason } => {
+            let said = format!("nothing to do: {}\n", output::one_line(&reason));
+            match eyes {
+                Eyes::Printed(view) if !view.json => output::data(&said)?,
+                Eyes::Printed(_) | Eyes::Screen => output::talk(&said),
+                Eyes::Inside(seat) => seat.sum_up(said),
             }
-            Started::Ready(ready) => {
-                for caution in cautions {
-                    output::warn(caution);
-                }
-                let offer = finish::offer(&work).filter(|_| !finish);
-                let exit = match eyes {
-                    Eyes::Printed(view) => drive(*ready, view, offer).await?,
-                    Eyes::Screen => screen::leash::drive(*ready).await?,
-                };
-                if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
-                    tracker::finish(&place, &work, command_timeout).await?;
-                }
-                Ok(exit)
+            if let Some(place) = closing {
+                tracker::finish(&place, &work, command_timeout).await?;
             }
+            Ok(Exit::DONE)
         }
-    })
+        Started::Ready(ready) => {
+            between.into_iter().for_each(Between::run_begins);
+            for caution in cautions {
+                output::warn(caution);
+            }
+            let offer = finish::offer(&work).filter(|_| !finish);
+            let exit = match eyes {
+                Eyes::Printed(view) => drive(*ready, view, offer).await?,
+                Eyes::Screen => screen::leash::drive(*ready).await?,
+                Eyes::Inside(seat) => seat.drive(*ready, offer).await?,
+            };
+            if let Some(place) = closing.filter(|_| exit == Exit::DONE) {
+                tracker::finish(&place, &work, command_timeout).await?;
+            }
+            Ok(exit)
+        }
+    }
 }
 
 /// Drives a run that is ready, with a view of it beside.

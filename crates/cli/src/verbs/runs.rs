@@ -24,6 +24,11 @@ fn status_of(folder: &RunFolder) -> Result<(Run, Status), CliError> {
     Ok((run, status))
 }
 
+/// How the newest run stands.
+pub(crate) fn latest(host: &Host) -> Result<Status, CliError> {
+    status_of(&find_run(None, host)?).map(|(_, status)| status)
+}
+
 pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = find_run(arguments.run.as_deref(), host)?;
     if arguments.follow && !arguments.json && crate::screen::possible() {

@@ -16,7 +16,7 @@ use crate::config::{self, Config, Gates};
 use crate::error::CliError;
 
 /// The engine's settings; `only` are the stories that were named.
-pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
+pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
     let given = &config.settings;
     let grammar = SignalGrammar::with_own_words(given.completion_words.iter().map(String::as_str))
         .map_err(|error| at(config, "completion_words", &error))?;
@@ -50,10 +50,16 @@ pub(super) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::Dirty::Refuse => OnDirty::Refuse,
             config::Dirty::Worktree => OnDirty::Worktree,
         },
+        generated: given.generate.clone(),
         worktrees: Worktrees {
             copy: given.worktree_copy.clone(),
             link: given.worktree_link.clone(),
             setup: given.worktree_setup.clone(),
+            folder: given
+                .worktree_folder
+                .as_ref()
+                .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
+            keep: given.worktree_keep,
         },
         times: Times {
             command: given.command_timeout,

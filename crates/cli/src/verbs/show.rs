@@ -30,6 +30,11 @@ pub(super) fn show(arguments: &ShowArguments, host: &Host) -> Result<Exit, CliEr
     Ok(Exit::DONE)
 }
 
+/// The reading of a piece of work, as JSON.
+pub(crate) fn reading(work: Option<&str>, host: &Host) -> Result<serde_json::Value, CliError> {
+    Ok(ralphloop_spec::to_json(&open(work, host)?.reading()?))
+}
+
 fn json(opened: &Opened) -> Result<Exit, CliError> {
     match opened.read() {
         Ok(reading) => {

@@ -9,26 +9,26 @@ use crate::error::{CliError, Excerpt};
 use crate::host::Host;
 
 /// What work can be, for a person who has none yet.
-pub(super) const KINDS: &str = "a change in openspec/changes/NAME/, a prd.json, or a PRD.md with boxes (`- [ ] …`)";
+pub(crate) const KINDS: &str = "a change in openspec/changes/NAME/, a prd.json, or a PRD.md with boxes (`- [ ] …`)";
 
 /// A piece of work with its files.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(crate) struct Opened {
     /// Where it is.
-    pub(super) work: WorkRef,
+    pub(crate) work: WorkRef,
     /// What is in its files.
-    pub(super) files: SpecFiles,
+    pub(crate) files: SpecFiles,
 }
 
 /// Finds and loads the work that `argument` names.
-pub(super) fn open(argument: Option<&str>, host: &Host) -> Result<Opened, CliError> {
+pub(crate) fn open(argument: Option<&str>, host: &Host) -> Result<Opened, CliError> {
     let work = work::resolve(argument, &host.cwd).map_err(|error| not_usable(&error))?;
     super::tracker::refresh(&work)?;
     let files = work::load(&work).map_err(|error| not_usable(&error))?;
     Ok(Opened { work, files })
 }
 
-pub(super) fn not_usable(error: &WorkError) -> CliError {
+pub(crate) fn not_usable(error: &WorkError) -> CliError {
     let said = CliError::usage(error.to_string());
     match error {
         WorkError::NoneFound { .. } => said
@@ -42,7 +42,7 @@ pub(super) fn not_usable(error: &WorkError) -> CliError {
 }
 
 /// Why a run of `work` was not started, for people.
-pub(super) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
+pub(crate) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
     match error {
         StartError::Work(error) => not_usable(error),
         StartError::Spec(error) => match work::load(work) {
@@ -62,17 +62,17 @@ pub(super) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
 
 impl Opened {
     /// Reads it.
-    pub(super) fn read(&self) -> Result<Reading, SpecError> {
+    pub(crate) fn read(&self) -> Result<Reading, SpecError> {
         ralphloop_spec::read(&self.files)
     }
 
     /// Reads it; what is wrong is told with the line it stands on.
-    pub(super) fn reading(&self) -> Result<Reading, CliError> {
+    pub(crate) fn reading(&self) -> Result<Reading, CliError> {
         self.read().map_err(|error| self.unreadable(&error))
     }
 
     /// An error in one of its files, for people.
-    pub(super) fn unreadable(&self, error: &SpecError) -> CliError {
+    pub(crate) fn unreadable(&self, error: &SpecError) -> CliError {
         let said = match self.excerpt(&error.file, error.line, error.column, error.class.as_str()) {
             Some(excerpt) => CliError::usage(format!("{}: {}", self.work.id, error.message)).excerpt(excerpt),
             None => CliError::usage(format!("{}: {}: {}", self.work.id, error.file, error.message)),
@@ -81,13 +81,13 @@ impl Opened {
     }
 
     /// There is no such story.
-    pub(super) fn no_story(&self, story: &str, reading: &Reading) -> CliError {
+    pub(crate) fn no_story(&self, story: &str, reading: &Reading) -> CliError {
         let known: Vec<&str> = reading.plan.stories.iter().map(|story| story.id.as_str()).collect();
         CliError::usage(format!("{} has no story {story}", self.work.id)).hint(format!("it has: {}", known.join(", ")))
     }
 
     /// The place of a finding.
-    pub(super) fn place(&self, finding: &Diagnostic) -> Option<Excerpt> {
+    pub(crate) fn place(&self, finding: &Diagnostic) -> Option<Excerpt> {
         self.excerpt(&finding.file, finding.line, finding.column, finding.code.as_str())
     }
 
@@ -102,16 +102,16 @@ impl Opened {
 
 /// How far a piece of work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Progress {
+pub(crate) struct Progress {
     /// Stories that are done, and all that must be.
-    pub(super) stories: (usize, usize),
+    pub(crate) stories: (usize, usize),
     /// Tasks that are done, and all that must be.
-    pub(super) tasks: (usize, usize),
+    pub(crate) tasks: (usize, usize),
 }
 
 impl Progress {
     /// Counted over what is required: no groups, nothing optional.
-    pub(super) fn of(reading: &Reading) -> Self {
+    pub(crate) fn of(reading: &Reading) -> Self {
         let required = || reading.plan.stories.iter().filter(|s| s.kind == StoryKind::Story && !s.optional);
         let tasks = || required().flat_map(|story| &story.tasks).filter(|task| !task.optional);
         Self {

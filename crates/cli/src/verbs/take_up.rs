@@ -38,16 +38,24 @@ pub(crate) enum Wish {
     Run(RunFolder),
 }
 
-/// Decides how the work is taken up; nothing is started if that is not wanted.
+/// Whoever answers before a run begins.
+pub(crate) trait Asker: Send {
+    /// Tells what there is to know before the next question.
+    fn tell(&mut self, text: &str);
+    /// Asks until one of the answers is given, by its letter; the first is the usual one, the last that of nobody.
+    fn ask(&mut self, question: &str, answers: &[(char, &str)]) -> Result<char, CliError>;
+}
+
+/// Decides how the work is taken up; nothing is started if that is not wanted. Without an asker there is nobody to ask.
 pub(crate) async fn decide(
     wish: Wish,
-    asks: bool,
+    mut asker: Option<&mut dyn Asker>,
     prepared: &mut Prepared,
     place: &Place,
 ) -> Result<Option<TakingUp>, CliError> {
     let state = StateFolder::of(&place.repository.places().common_dir);
     let (folder, run) = match wish {
-        Wish::Fresh => return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
+        Wish::Fresh => return Ok(clean_tree(asker, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
         Wish::Run(folder) => {
             let run = folder.fold().map_err(|error| repository::damaged(&error))?.run;
             (folder, run)
@@ -57,7 +65,7 @@ pub(crate) async fn decide(
             match unfinished.map_err(|error| spec::not_started(&error, &prepared.work))? {
                 Some(found) => found,
                 None => {
-                    return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Unfinished));
+                    return Ok(clean_tree(asker, &mut prepared.settings, place).await?.then_some(TakingUp::Unfinished));
                 }
             }
         }
@@ -67,11 +75,11 @@ pub(crate) async fn decide(
         return Ok(Some(TakingUp::Run(folder)));
     }
     let facts = Facts::of(&folder, &run, place).await;
-    if !asks {
+    let Some(asker) = asker.as_mut() else {
         output::talk(&format!("going on with {}\n", facts.in_one_line()));
         return Ok(Some(TakingUp::Run(folder)));
-    }
-    output::talk(&facts.text());
+    };
+    asker.tell(&facts.text());
     let answers = [
         ('r', "resume: go on with it"),
         ('n', "begin a new run of what is left"),
@@ -79,35 +87,47 @@ pub(crate) async fn decide(
         ('q', "quit, and leave everything as it is"),
     ];
     loop {
-        match ask("Go on?", &answers)? {
-            's' => output::talk(&summary::text(&run, None)),
+        match asker.ask("Go on?", &answers)? {
+            's' => asker.tell(&summary::text(&run, None)),
             'n' => return Ok(Some(TakingUp::Never)),
             // Whether changes are an interrupted attempt's cannot be told, so that all of them are kept and put back.
             'r' if !facts.under_way.is_empty() => return Ok(Some(TakingUp::Run(folder))),
-            'r' => return Ok(clean_tree(asks, &mut prepared.settings, place).await?.then_some(TakingUp::Run(folder))),
+            'r' => {
+                let clean = clean_tree(Some(&mut **asker), &mut prepared.settings, place).await?;
+                return Ok(clean.then_some(TakingUp::Run(folder)));
+            }
             _ => return Ok(None),
         }
     }
 }
 
 /// The journal of a run is damaged or gone: a new run of the same work can be begun.
-pub(crate) fn instead_of_damaged(folder: &RunFolder, error: &JournalError, asks: bool) -> Result<bool, CliError> {
-    if !asks || matches!(error, JournalError::Newer { .. }) {
+pub(crate) fn instead_of_damaged(
+    folder: &RunFolder,
+    error: &JournalError,
+    asker: Option<&mut dyn Asker>,
+) -> Result<bool, CliError> {
+    let Some(asker) = asker.filter(|_| !matches!(error, JournalError::Newer { .. })) else {
         return Err(repository::damaged(error));
-    }
-    output::talk(&format!(
+    };
+    asker.tell(&format!(
         "{} cannot be gone on with: {}\n  what it landed stays, and what an interrupted attempt left is kept and put back first\n",
         styled(HEAD, &format!("Run {}", folder.id)),
         one_line(&error.to_string())
     ));
     let answers = [('n', "begin a new run of the same work"), ('q', "quit, and leave everything as it is")];
-    Ok(ask("Begin anew?", &answers)? == 'n')
+    Ok(asker.ask("Begin anew?", &answers)? == 'n')
 }
 
 /// How the program ends if nothing is started because that was chosen.
 pub(crate) fn left_alone() -> Exit {
     output::talk("nothing was started\n");
     Exit::PERSON
+}
+
+/// Who can be asked on this terminal, if anybody can.
+pub(crate) fn on_terminal(asks: bool) -> Option<Terminal> {
+    asks.then_some(Terminal)
 }
 
 /// Whether there is somebody to ask.
@@ -203,8 +223,9 @@ fn named(paths: &[PathBuf]) -> String {
 
 /// Asks what becomes of uncommitted changes of the user, if there are any; whether the tree is ready now. Without anybody
 /// to ask, the start says what is wrong.
-async fn clean_tree(asks: bool, settings: &mut Settings, place: &Place) -> Result<bool, CliError> {
-    if !asks || settings.on_dirty == OnDirty::Worktree || settings.place == policy::Place::Worktrees {
+async fn clean_tree(asker: Option<&mut dyn Asker>, settings: &mut Settings, place: &Place) -> Result<bool, CliError> {
+    let Some(asker) = asker else { return Ok(true) };
+    if settings.on_dirty == OnDirty::Worktree || settings.place == policy::Place::Worktrees {
         return Ok(true);
     }
     loop {
@@ -216,16 +237,20 @@ async fn clean_tree(asks: bool, settings: &mut Settings, place: &Place) -> Resul
         if dirty.kind != FindingKind::Dirty {
             return Ok(true);
         }
-        output::talk(&format!("{}\n", one_line(&dirty.message)));
+        asker.tell(&format!("{}\n", one_line(&dirty.message)));
         let answers = [
             ('a', "look again: they are committed or set aside now"),
             ('c', "commit them to the current branch, as they are"),
             ('w', "leave them, and let the agent work in a worktree without them"),
             ('q', "quit, and leave everything as it is"),
         ];
-        match ask("What becomes of them?", &answers)? {
+        match asker.ask("What becomes of them?", &answers)? {
             'a' => {}
-            'c' => commit(place).await?,
+            'c' => {
+                if let Some(why) = commit(place).await? {
+                    asker.tell(&format!("git did not commit them: {why}\n"));
+                }
+            }
             'w' => {
                 settings.on_dirty = OnDirty::Worktree;
                 return Ok(true);
@@ -235,42 +260,47 @@ async fn clean_tree(asks: bool, settings: &mut Settings, place: &Place) -> Resul
     }
 }
 
-/// Commits what is tracked and changed, through the user's own hooks.
-async fn commit(place: &Place) -> Result<(), CliError> {
+/// Commits what is tracked and changed, through the user's own hooks. Why git did not, if it did not.
+async fn commit(place: &Place) -> Result<Option<String>, CliError> {
     let git = place.repository.git();
     let message = "--message=Work in progress";
     let answer =
         git.commit(&place.repository.places().top).args(["commit", "--quiet", "--all", message]).answer().await;
     match answer {
-        Ok(answer) if answer.success() => Ok(()),
-        Ok(answer) => {
-            output::warn(&format!("git did not commit them: {}", answer.message()));
-            Ok(())
-        }
+        Ok(answer) => Ok((!answer.success()).then(|| answer.message())),
         Err(error) => Err(CliError::environment(error.to_string())),
     }
 }
 
-/// Asks until one of the answers is given, by its letter; the first is that of an empty line, the last that of nobody.
-fn ask(question: &str, answers: &[(char, &str)]) -> Result<char, CliError> {
-    let (Some((usual, _)), Some((nobody, _))) = (answers.first(), answers.last()) else {
-        return Err(CliError::usage("there is nothing to answer"));
-    };
-    for (letter, means) in answers {
-        output::talk(&format!("  [{letter}] {means}\n"));
+/// Asks on the terminal, line by line.
+#[derive(Debug)]
+pub(crate) struct Terminal;
+
+impl Asker for Terminal {
+    fn tell(&mut self, text: &str) {
+        output::talk(text);
     }
-    loop {
-        output::talk(&format!("{question} [{usual}] "));
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        if read.map_err(|error| CliError::environment("the answer could not be read").cause(&error))? == 0 {
-            output::talk("\n");
-            return Ok(*nobody);
+
+    fn ask(&mut self, question: &str, answers: &[(char, &str)]) -> Result<char, CliError> {
+        let (Some((usual, _)), Some((nobody, _))) = (answers.first(), answers.last()) else {
+            return Err(CliError::usage("there is nothing to answer"));
+        };
+        for (letter, means) in answers {
+            output::talk(&format!("  [{letter}] {means}\n"));
         }
-        match line.trim().chars().next().map(|letter| letter.to_ascii_lowercase()) {
-            None => return Ok(*usual),
-            Some(letter) if answers.iter().any(|(known, _)| *known == letter) => return Ok(letter),
-            Some(_) => {}
+        loop {
+            output::talk(&format!("{question} [{usual}] "));
+            let mut line = String::new();
+            let read = io::stdin().lock().read_line(&mut line);
+            if read.map_err(|error| CliError::environment("the answer could not be read").cause(&error))? == 0 {
+                output::talk("\n");
+                return Ok(*nobody);
+            }
+            match line.trim().chars().next().map(|letter| letter.to_ascii_lowercase()) {
+                None => return Ok(*usual),
+                Some(letter) if answers.iter().any(|(known, _)| *known == letter) => return Ok(letter),
+                Some(_) => {}
+            }
         }
     }
 }

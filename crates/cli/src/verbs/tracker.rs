@@ -35,12 +35,9 @@ pub(super) fn close(tracker: &Tracker, issue: &StoryId) -> Result<(), CliError> 
 /// Closes a work that is done, and tells how.
 pub(super) async fn finish(place: &Place, work: &WorkRef, timeout: std::time::Duration) -> Result<(), CliError> {
     match finish::finish(place, work, timeout).await {
-        Ok(Finished { said, commit }) => {
-            for line in said {
-                output::talk(&format!("{}\n", output::one_line(&line)));
-            }
-            if let Some(commit) = commit {
-                output::talk(&format!("committed as {}\n", crate::view::short(commit.as_str())));
+        Ok(finished) => {
+            if finished != Finished::default() {
+                output::talk(&(super::closing::finished_text(&finished) + "\n"));
             }
             Ok(())
         }

@@ -3,9 +3,9 @@
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
-use ralphloop_core::ids::AgentId;
+use ralphloop_core::ids::{AgentId, AttemptId};
 use ralphloop_core::review::{Opinion, ReviewReport};
-use ralphloop_core::run::{Run, StoryState};
+use ralphloop_core::run::{Attempt, Phase, Run, StoryState};
 
 use super::status::outcome_text;
 use super::summary::ground_text;
@@ -124,11 +124,11 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         Fact::RepositoryBroken { why, .. } => vec![format!("The repository was changed: {}", one_line(why))],
         Fact::LandingFailed { why, .. } => vec![format!("The story could not be committed: {}", one_line(why))],
         Fact::LaneFailed { why, .. } => vec![format!("There is no working tree: {}", one_line(why))],
-        Fact::Merged { merge, .. } => match merge {
+        Fact::Merged { attempt, merge, .. } => match merge {
             Merge::Current => Vec::new(),
-            Merge::Merged { .. } => vec!["Merged with what has landed meanwhile".to_owned()],
-            Merge::Conflicts { files } => {
-                vec![format!("Conflicts with what has landed meanwhile, in {}", one_line(&files.join(", ")))]
+            Merge::Merged { report } => with_notes(merged_words(attempt, run), &report.notes),
+            Merge::Conflicts { files, notes } => {
+                with_notes(conflict_words(attempt, run, &one_line(&files.join(", "))), notes)
             }
         },
         Fact::MergeFailed { why, .. } => vec![format!("The work could not be merged: {}", one_line(why))],
@@ -137,8 +137,32 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         }
         Fact::LandingBlocked { why, .. } => vec![format!("The merge is blocked by a local change: {}", one_line(why))],
         Fact::RevertFailed { why, .. } => vec![format!("The tree could not be put back: {}", one_line(why))],
-        Fact::AttemptStarted { .. } | Fact::Settled { .. } | Fact::Woke => Vec::new(),
+        Fact::AttemptStarted { notes, .. } => notes.iter().map(|note| format!("Note: {}", one_line(note))).collect(),
+        Fact::Settled { .. } | Fact::Woke => Vec::new(),
     }
+}
+
+fn merged_words(attempt: &AttemptId, run: &Run) -> String {
+    match run.attempt(attempt).and_then(Attempt::prepared_on) {
+        Some(first) => format!("Prepared on top of {}, which is about to land", one_line(first.story.as_str())),
+        None if run.attempt(attempt).is_some_and(|attempt| matches!(attempt.phase, Phase::Landing(_))) => {
+            "Merged with what has landed meanwhile; nothing is left to check".to_owned()
+        }
+        None => "Merged with what has landed meanwhile".to_owned(),
+    }
+}
+
+fn conflict_words(attempt: &AttemptId, run: &Run, files: &str) -> String {
+    match run.attempt(attempt).and_then(Attempt::waits_for) {
+        Some(first) => {
+            format!("In conflict with {} in {files}: waits until that has landed", one_line(first.story.as_str()))
+        }
+        None => format!("Conflicts with what has landed meanwhile, in {files}"),
+    }
+}
+
+fn with_notes(line: String, notes: &[String]) -> Vec<String> {
+    std::iter::once(line).chain(notes.iter().map(|note| format!("Note: {}", one_line(note)))).collect()
 }
 
 /// The lines as they are printed: `[2026-01-17T14:00:00Z] ralphloop: …`.
@@ -239,12 +263,7 @@ fn output_lines(output: &str) -> Vec<String> {
     lines[from..].iter().map(|l| format!("{OUTPUT}{}", sanitize::head(&sanitize::sanitize(l), 400))).collect()
 }
 
-fn reverted_lines(
-    attempt: &ralphloop_core::ids::AttemptId,
-    kept: Option<&str>,
-    notes: &[String],
-    run: &Run,
-) -> Vec<String> {
+fn reverted_lines(attempt: &AttemptId, kept: Option<&str>, notes: &[String], run: &Run) -> Vec<String> {
     let name = one_line(&attempt.to_string());
     let mut lines = vec![match kept {
         Some(reference) => format!("Reverted {name}; its work is kept at {reference}"),

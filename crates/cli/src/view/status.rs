@@ -372,6 +372,7 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
             format!("checking the base with `{check}`")
         }
         Phase::Checkpointing => "taking the checkpoint".to_owned(),
+        Phase::Held { .. } => "waits for the provider before the agent is called again".to_owned(),
         Phase::Agent { call } => {
             let who = match &attempt.agent {
                 Some(agent) if run.chain().len() > 1 => agent.as_str(),
@@ -383,7 +384,7 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
         Phase::Checking(_) => "checking".to_owned(),
         Phase::Reviewing(reviewing) => format!("reviewed by {}", reviewing.by),
         Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
-        Phase::Merging(_) => "merging with what has landed meanwhile".to_owned(),
+        Phase::Merging(_) => "merging with what lands before it".to_owned(),
         Phase::Landing(_) => "committing".to_owned(),
         Phase::Reverting { .. } => "putting the tree back".to_owned(),
     }

@@ -113,6 +113,15 @@ fn next_steps(run: &Run, outcome: Option<&Outcome>, offer: Option<&str>) -> Vec<
             let name = branch_name(run.branch());
             let mut steps =
                 vec![format!("look at the commits: `git log {}..{}`", short(run.base().as_str()), one_line(name))];
+            let landed = run.records().filter(|(_, r)| matches!(r.state, StoryState::Landed { .. })).count();
+            let id = run.id();
+            match landed {
+                0 => {}
+                1 => steps.push(format!("or `ralphloop pr {id}` opens a pull request")),
+                _ => steps.push(format!(
+                    "or `ralphloop squash {id}` makes one commit of them, `ralphloop pr {id}` opens a pull request"
+                )),
+            }
             let work = &run.plan().work;
             if let Some(offer) = offer.filter(|_| run.records().all(|(_, r)| r.state.passed())) {
                 let by_hand = match work.scheme {

@@ -17,9 +17,17 @@ fn world(script: ModelScript, credential: &str) -> (Scene, ModelApi) {
     scene.commit_all("Plan");
     let api = ModelApi::start(script).unwrap();
     scene.link_program("claude", &installed("claude"));
-    for (name, value) in [
+    for (name, value) in client_settings(credential, &api.url()) {
+        scene.set_env(name, value);
+    }
+    (scene, api)
+}
+
+/// What makes the client talk to a model on loopback, and to nobody else.
+pub(crate) fn client_settings<'a>(credential: &'a str, url: &str) -> [(&'a str, String); 10] {
+    [
         (credential, "test-key"),
-        ("ANTHROPIC_BASE_URL", api.url().as_str()),
+        ("ANTHROPIC_BASE_URL", url),
         ("IS_SANDBOX", "1"),
         ("DISABLE_AUTOUPDATER", "1"),
         ("DISABLE_TELEMETRY", "1"),
@@ -28,13 +36,11 @@ fn world(script: ModelScript, credential: &str) -> (Scene, ModelApi) {
         ("CLAUDE_CODE_MAX_RETRIES", "2"),
         ("SHELL", "/bin/bash"),
         ("TERM", "dumb"),
-    ] {
-        scene.set_env(name, value);
-    }
-    (scene, api)
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
 }
 
-const KEY: &str = "ANTHROPIC_API_KEY";
+pub(crate) const KEY: &str = "ANTHROPIC_API_KEY";
 
 fn alpha() -> StoryScript {
     StoryScript::when(&["Bulb"])

@@ -64,7 +64,7 @@ fn world(client: &str, script: ModelScript) -> (Scene, ModelApi) {
     (scene, api)
 }
 
-fn node() -> std::path::PathBuf {
+pub(crate) fn node() -> std::path::PathBuf {
     let path = std::env::var_os("PATH").unwrap();
     std::env::split_paths(&path).map(|folder| folder.join("node")).find(|node| node.is_file()).unwrap()
 }

@@ -300,3 +300,136 @@ fn stories_land_on_a_branch_of_their_own_while_the_checkout_stays_where_it_is() 
     assert_eq!(scene.git(&["symbolic-ref", "--short", "HEAD"]).trim(), "main");
     assert!(!scene.path("a.txt").exists());
 }
+
+/// Three stories, each with a file of its own, that end at about the same time.
+fn of_three(scene: &Scene) {
+    let stories = [story("S1", "Alpha lamp"), story("S2", "Beta lamp"), story("S3", "Gamma lamp")];
+    scene.write("prd.json", prd_text(&stories));
+    scene.commit_all("Plan");
+    let call = |own: &str| {
+        let began = call().touch(scene.outside(own));
+        let met = ["a", "b", "c"].iter().fold(began, |call, name| call.wait_for(scene.outside(name)));
+        [met.write(&format!("{own}.txt"), own).complete()]
+    };
+    let script = AgentScript::new().story("Alpha lamp", call("a")).story("Beta lamp", call("b"));
+    scene.scripted_agent(&script.story("Gamma lamp", call("c")));
+}
+
+/// A gate that, on a tree with two of the files, waits until it has begun on one with all three, and then goes on as told.
+fn waits_for_three(scene: &Scene, then: &str) -> String {
+    let mark = scene.outside("three");
+    let mark = mark.display();
+    format!(
+        "n=$(ls | grep -c '^[abc].txt$'); if [ $n = 3 ]; then touch {mark}; fi; \
+         if [ $n = 2 ]; then while [ ! -e {mark} ]; do sleep 0.02; done; {then}; fi"
+    )
+}
+
+#[test]
+fn the_next_is_checked_on_top_of_one_that_is_still_being_checked() {
+    let scene = scene();
+    of_three(&scene);
+    let gate = waits_for_three(&scene, ":");
+    let outcome = run(&scene, &["--jobs", "3", "--gate", &gate, "--max-retries", "0", "--max-repairs", "0"]);
+    outcome.exits(0).says("Prepared on top of S").says("which is about to land");
+    assert_eq!(scene.landed().len(), 3);
+    for id in ["S1", "S2", "S3"] {
+        assert!(passes(&scene, id), "{}", scene.read("prd.json"));
+    }
+    for commit in scene.landed() {
+        assert_eq!(commit.files.len(), 2, "its own file and the spec: {commit:?}");
+    }
+    called(&scene, 3);
+    the_checkout_is_alone(&scene);
+}
+
+#[test]
+fn what_was_prepared_on_one_that_fails_lands_without_it() {
+    let scene = scene();
+    of_three(&scene);
+    let once = scene.outside("once");
+    let gate = waits_for_three(&scene, &format!("! mkdir {} 2>/dev/null", once.display()));
+    let flags = ["--jobs", "3", "--gate", &gate, "--max-retries", "0", "--max-repairs", "0", "--on-exhausted", "skip"];
+    run(&scene, &flags).exits(1);
+    let landed = scene.landed();
+    assert_eq!(landed.len(), 2, "{landed:#?}");
+    let status = scene.status();
+    let failed = status["stories"].as_array().unwrap().iter().find(|story| story["state"] == "failed").unwrap();
+    let file = match failed["id"].as_str().unwrap() {
+        "S1" => "a.txt",
+        "S2" => "b.txt",
+        _ => "c.txt",
+    };
+    assert!(!scene.git_succeeds(&["cat-file", "-e", &format!("HEAD:{file}")]), "{file} has landed with another");
+    assert_eq!(scene.git(&["ls-tree", "--name-only", "HEAD"]).lines().filter(|name| name.ends_with(".txt")).count(), 2);
+    the_checkout_is_alone(&scene);
+}
+
+/// Two stories that each add a source, and change the file that is made of all sources.
+fn generated(command: &str) -> Scene {
+    let scene = of_two(|scene| {
+        let add = |own: &str, other: &str| {
+            let add = format!("echo {own} >src/{own}; cat src/* >all.lock");
+            let resolve = "sed -i '/^<<<<<<<\\|^=======\\|^>>>>>>>/d' all.lock";
+            let resolve = call().shell(resolve).end("CONFLICTS_RESOLVED");
+            vec![meeting(scene, own, other).shell(&add).complete(), resolve]
+        };
+        [add("a", "b"), add("b", "a")]
+    });
+    scene.write("src/m", "m\n");
+    scene.write("all.lock", "m\n");
+    scene.write("ralphloop.toml", format!("[[generate]]\nfiles = [\"*.lock\"]\ncommand = \"{command}\"\n"));
+    scene.commit_all("Rules");
+    scene
+}
+
+#[test]
+fn a_generated_file_in_conflict_is_made_anew_and_nobody_is_asked() {
+    let scene = generated("cat src/* >all.lock");
+    run(&scene, SIDE_BY_SIDE).exits(0).says("all.lock made anew by `cat src/* >all.lock`");
+    assert_eq!(scene.file_in("HEAD", "all.lock"), "a\nb\nm");
+    called(&scene, 2);
+    the_checkout_is_alone(&scene);
+}
+
+#[test]
+fn a_command_that_cannot_make_a_file_anew_leaves_the_conflict_to_the_agent() {
+    let scene = generated("echo no registry >&2; exit 3");
+    let outcome = run(&scene, SIDE_BY_SIDE).exits(0);
+    outcome.says("Conflicts with what has landed meanwhile, in all.lock").says("no registry");
+    called(&scene, 3);
+    the_checkout_is_alone(&scene);
+}
+
+#[test]
+fn worktrees_that_are_kept_serve_the_next_run_set_up_as_they_are_until_they_are_cleaned_away() {
+    let script = AgentScript::always([call().shell("cat made >seen.txt; cat .env >>seen.txt").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp"), story("S2", "Beta lamp")], &script);
+    scene.write(".gitignore", ".env\nmade\n");
+    scene.commit_all("Ignore");
+    scene.write(".env", "first\n");
+    let count = scene.outside("set-ups");
+    let set_up = format!("echo made >made; echo >>{}", count.display());
+    let flags = ["--worktree", "--worktree-keep", "1", "--worktree-setup", &set_up, "--no-gates", "--story"];
+    run(&scene, &[&flags[..], &["S1"]].concat()).exits(0);
+    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 2, "{}", scene.git(&["worktree", "list"]));
+    scene.write(".env", "second\n");
+    run(&scene, &[&flags[..], &["S2"]].concat()).exits(0);
+    assert_eq!(scene.file_in("HEAD", "seen.txt"), "made\nsecond");
+    assert_eq!(fs::read_to_string(&count).unwrap().lines().count(), 1, "it was set up once");
+    scene.run(&["clean"]).exits(0).says("worktree/lane-1");
+    scene.run(&["clean", "worktree/lane-1"]).exits(0);
+    the_checkout_is_alone(&scene);
+}
+
+#[test]
+fn worktrees_lie_in_the_folder_that_was_named() {
+    let script = AgentScript::always([call().shell("pwd -P >where.txt").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &script);
+    let folder = scene.outside("trees");
+    run(&scene, &["--worktree", "--worktree-folder", folder.to_str().unwrap(), "--no-gates"]).exits(0);
+    let top = fs::canonicalize(&folder).unwrap();
+    let at = scene.file_in("HEAD", "where.txt");
+    assert!(at.starts_with(top.to_str().unwrap()), "{at} is not below {}", top.display());
+    the_checkout_is_alone(&scene);
+}

@@ -10,8 +10,8 @@ use crate::world::{PrdStory, prd_text, scene, start, story};
 
 /// Stories, unless the environment says otherwise.
 const USUALLY: usize = 24;
-/// Times that the run is killed in a day without luck.
-const KILLS: u64 = 4;
+/// The run is killed once for so many stories.
+const STORIES_A_KILL: usize = 6;
 
 /// A third of the stories writes the same line, a tenth fails, the others have files of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,10 +65,10 @@ fn many_stories_with_conflicts_failures_and_kills_are_all_accounted_for() {
     let scene = many_stories(count);
     let flags = ["--jobs", "8", "--gate", "! test -e broken.txt", "--max-retries", "1", "--max-repairs", "0"];
     let flags = [&flags[..], &["--on-exhausted", "skip"]].concat();
-    for kill in 0..KILLS {
+    for kill in 0..count / STORIES_A_KILL {
         let mut running = start(&scene, &flags);
         // At another point of the work each time.
-        std::thread::sleep(Duration::from_millis(1500 + 700 * kill));
+        std::thread::sleep(Duration::from_millis(1500 + 700 * (kill as u64 % 5)));
         if !running.is_running() {
             running.wait();
             break;

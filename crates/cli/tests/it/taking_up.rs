@@ -1,13 +1,10 @@
 //! An unfinished run is gone on with: on a terminal after a question with what there is to know, elsewhere as the flags
 //! say, and said.
 
-use std::io::Write as _;
-use std::process::Stdio;
-
 use ralphloop_testkit::scene::Scene;
 use ralphloop_testkit::script::{AgentScript, call};
 
-use crate::world::{binary, prd_scene, run, start, states, two_stories};
+use crate::world::{on_a_terminal, prd_scene, run, start, states, two_stories};
 
 fn lamps() -> AgentScript {
     AgentScript::new()
@@ -29,27 +26,6 @@ fn cut_off() -> Scene {
     scene.nothing_runs();
     scene.scripted_agent(&lamps());
     scene
-}
-
-/// What a person sees who types `typed` at the program on a terminal, and how it ended.
-fn on_a_terminal(scene: &Scene, arguments: &str, typed: &str) -> (String, Option<i32>) {
-    // `script` of util-linux makes a pseudo-terminal; one that cannot show the screen.
-    let paths = std::env::var_os("PATH").unwrap();
-    let script = std::env::split_paths(&paths).map(|folder| folder.join("script")).find(|path| path.is_file()).unwrap();
-    let command = format!("'{}' {arguments}", binary().display());
-    let mut command = {
-        let mut script = scene.command(script);
-        script.args(["-qec", &command, "/dev/null"]).env("TERM", "dumb");
-        script
-    };
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut keys = child.stdin.take().unwrap();
-    keys.write_all(typed.as_bytes()).unwrap();
-    keys.flush().unwrap();
-    // Held open until the end: a terminal does not hang up because nothing more is typed.
-    let output = child.wait_with_output().unwrap();
-    drop(keys);
-    (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use ralphloop_testkit::script::{AgentScript, call};
 
-use crate::world::{called, scene};
+use crate::world::{called, conversation, scene};
 
 const BROKEN: &str = "{ // by an agent\n \"userStories\": [\n  {\"id\": \"A\", \"title\": \"one\nline\", \"passes\": false,}\n  \
     {\"id\": \"B\", \"title\": \"two\", \"passes\": false}\n ]\n}\n";
@@ -111,6 +111,16 @@ fn work_is_converted_with_its_state_and_what_is_lost_is_said() {
     let shown = scene.run(&["show", "prd:back.json", "--json"]).exits(0).json();
     assert_eq!((&shown["stories"][0]["id"], &shown["stories"][0]["done"]), (&"US-1".into(), &true.into()));
     assert_eq!((&shown["next"], &shown["stories"][1]["done"]), (&"US-2".into(), &false.into()));
+    scene.run(&["convert", "prd.json", "--to", "backlog"]).exits(2).says("-o backlog");
+    scene.run(&["convert", "prd.json", "--to", "backlog", "-o", "backlog"]).exits(0).says("written to");
+    let shown = scene.run(&["show", "backlog", "--json"]).exits(0).json();
+    assert_eq!((&shown["next"], &shown["stories"][0]["deps"][0]), (&"US-2".into(), &"US-1".into()));
+    scene.run(&["convert", "prd.json", "--to", "backlog", "-o", "backlog"]).exits(2).says("exists already");
+    scene.run(&["convert", "prd.json", "--to", "flight", "-o", "area"]).exits(2).says("docs/implementation");
+    assert!(!scene.path("area").exists());
+    scene.run(&["convert", "prd.json", "--to", "flight", "-o", "docs/implementation/1-lamp"]).exits(0);
+    let shown = scene.run(&["show", "flight:1", "--json"]).exits(0).json();
+    assert_eq!((&shown["next"], &shown["stories"][0]["title"]), (&"1.2".into(), &"Bulb".into()));
     scene.run(&["convert", "prd.json", "--to", "beads"]).exits(2).says("bd create");
     scene.run(&["convert", "prd.json", "--to", "yml"]).exits(2).says("yaml");
 }
@@ -141,6 +151,60 @@ fn a_starter_is_made_from_flags_and_never_written_over_a_file() {
     scene.run(&flags).exits(2).says("exists already");
     assert_eq!(scene.read("prd.json"), before);
     scene.run(&["new", "prd", "-o", "other.json"]).exits(2).says("--story");
+}
+
+#[test]
+fn questions_are_answered_on_a_terminal_and_the_file_is_shown_before_it_is_written() {
+    let scene = scene();
+    let (shown, code) = conversation(
+        &scene,
+        "new prd",
+        &[
+            ("Name of the project", "Lamp\n"),
+            ("Story 1: ", "Bulb\n"),
+            ("It is done when: ", "  It glows  \n\n"),
+            ("A command that tells so: ", "make bulb\n\n"),
+            ("Story 2: ", "\n"),
+            ("[y/N] ", "y\n"),
+        ],
+    );
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.find("\"It glows\"").unwrap() < shown.find("[y/N]").unwrap(), "{shown}");
+    let told = scene.run(&["show", "prd.json", "--json"]).exits(0).json();
+    assert_eq!((&told["project"], &told["stories"][0]["checks"][0]["command"]), (&"Lamp".into(), &"make bulb".into()));
+}
+
+#[test]
+fn whoever_breaks_off_or_does_not_agree_has_written_nothing() {
+    let scene = scene();
+    let one_story = ("Story 1: ", "Bulb\n\n\n\n");
+    for (turns, code, said) in [
+        (vec![("Name", "\n"), one_story, ("[y/N] ", "maybe\n")], 4, "nothing was written"),
+        (vec![("Name", "\n"), one_story, ("[y/N] ", "\n")], 4, "nothing was written"),
+        (vec![("Name", "\n"), one_story, ("[y/N] ", "\u{4}")], 4, "nothing was written"),
+        (vec![("Name", "\n"), ("Story 1: ", "\n")], 2, "without a story"),
+        (vec![("Name", "\u{4}")], 2, "without a story"),
+        (vec![("Name", "\n"), ("Story 1: ", "\u{4}")], 2, "without a story"),
+        (
+            vec![
+                ("Name", "\n"),
+                ("Story 1: ", "Bulb\n"),
+                ("done when", "\u{4}"),
+                ("tells so", "\u{4}"),
+                ("Story 2", "\u{4}"),
+                ("[y/N]", "\u{4}"),
+            ],
+            4,
+            "nothing was written",
+        ),
+        (vec![("Name", "\u{3}")], 130, ""),
+        (vec![("Name", "\n"), one_story, ("[y/N] ", "\u{3}")], 130, ""),
+    ] {
+        let (shown, ended) = conversation(&scene, "new prd", &turns);
+        assert!(shown.contains(said) && !scene.path("prd.json").exists(), "{turns:?}\n{shown}");
+        assert_eq!(ended, Some(code), "{turns:?}\n{shown}");
+    }
+    scene.nothing_runs();
 }
 
 const DRAFT: &str = r#"{"userStories": [{"id": "US-001", "title": "Bulb", "passes": false}]}"#;

@@ -2,6 +2,7 @@
 
 use ralphloop_testkit::scene::Scene;
 use ralphloop_testkit::script::{AgentScript, call};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::world::{ONCE_AND_ON, called, prd_scene, prd_text, run, scene, start, story, two_stories};
@@ -187,6 +188,24 @@ fn list_names_every_piece_of_work_with_what_is_done() {
 }
 
 #[test]
+fn list_tells_problems_and_a_run_that_is_unfinished() {
+    let scene = prd_scene(&two_stories(), &AgentScript::new());
+    let begun = scene.outside("begun");
+    scene.scripted_agent(&AgentScript::always([call().touch(&begun).hang()]));
+    let running = start(&scene, &[]);
+    scene.wait_for_file(&begun);
+    let row = || scene.run(&["list", "--json"]).exits(0).json()[0].clone();
+    assert_eq!(row()["run"]["state"], "running");
+    scene.run(&["list"]).says("a run is running");
+    scene.run(&["stop", "--now"]).exits(0);
+    running.wait().exits(4);
+    assert_eq!((&row()["run"]["state"], &row()["run"]["total"]), (&"stopped".into(), &2.into()));
+    scene.write("prd.json", r#"{"userStories": [{"id": "A", "title": "A", "priority": "soon", "passes": false}]}"#);
+    assert_eq!((&row()["errors"], &row()["warnings"]), (&0.into(), &2.into()));
+    scene.run(&["list"]).says("2 warnings");
+}
+
+#[test]
 fn list_goes_on_past_work_that_cannot_be_read() {
     let scene = scene();
     scene.write("prd.json", "{ broken");
@@ -321,10 +340,80 @@ fn several_works_are_worked_on_one_after_the_other() {
     called(&scene, 2);
 }
 
+const TWO_WORKS: &[&str] = &["run", "prd.json", "more/prd.json", "--headless", "--no-gates"];
+
+/// A scene with two works of one story each.
+fn two_works() -> Scene {
+    let script = AgentScript::always([call().write("a.txt", "on").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &script);
+    scene.write("more/prd.json", prd_text(&[story("S1", "Beta lamp")]));
+    scene.commit_all("More");
+    scene
+}
+
+#[test]
+fn a_signal_after_the_end_of_one_work_keeps_the_next_from_beginning() {
+    let scene = two_works();
+    let running = scene.start(&[TWO_WORKS, &["--notify", "touch ../told; sleep 1000"]].concat());
+    scene.wait_for_file(&scene.outside("told"));
+    running.signal(Signal::TERM);
+    running.wait().exits(143).says("more/prd.json was not begun");
+    called(&scene, 1);
+    scene.nothing_runs();
+}
+
+#[test]
+fn a_signal_between_two_works_ends_the_call_at_once() {
+    // The first thing that a run asks git is where it is; the second run's question is not answered.
+    let scene = two_works();
+    let root = scene.root().display().to_string();
+    scene.program(
+        "git",
+        &format!(
+            "#!/bin/sh\ncase \"$*\" in *show-toplevel*)\n\
+             [ ! -e '{root}/calls/1' ] || {{ touch '{root}/asked'; exec sleep 1000; }};;\nesac\n\
+             exec '{root}/tools/git' \"$@\"\n"
+        ),
+    );
+    let running = scene.start(TWO_WORKS);
+    scene.wait_for_file(&scene.outside("asked"));
+    running.signal(Signal::INT);
+    running.wait().exits(130);
+    called(&scene, 1);
+    scene.nothing_runs();
+}
+
 #[test]
 fn what_is_wrong_with_the_last_of_several_works_is_said_before_the_first_begins() {
     let scene = prd_scene(&two_stories(), &AgentScript::new());
     scene.run(&["run", "prd.json", "gone.json", "--headless"]).exits(2).says("gone.json");
     scene.run(&["run", "prd.json", "prd.json", "--story", "S1", "--headless"]).exits(2).says("--story");
     called(&scene, 0);
+}
+
+#[test]
+fn what_two_formats_claim_is_refused_by_every_verb_with_the_ways_to_name_it() {
+    let scene = scene();
+    let boxes = "# Lamp\n\n- [ ] 1. Bulb\n  - [ ] 1.1 Glow\n";
+    for (path, text) in [
+        ("specs/lamp/tasks.md", boxes),
+        ("specs/lamp/spec.md", "x"),
+        ("specs/lamp/requirements.md", "x"),
+        ("n.md", boxes),
+    ] {
+        scene.write(path, text);
+    }
+    scene.commit_all("Plan");
+    for verb in ["run", "show", "check", "mark"] {
+        let more: &[&str] = if verb == "mark" { &["1"] } else { &[] };
+        let call = |work| scene.run(&[&[verb, work], more].concat()).exits(2);
+        call("specs/lamp").says("kiro or speckit").says("kiro:specs/lamp");
+        call("lamp").says("kiro:lamp").says("speckit:lamp");
+        call("n.md").says("markdown, fixplan").says("markdown:n.md");
+    }
+    scene.run(&["list"]).exits(0).says("kiro:lamp").says("speckit:lamp");
+    scene.run(&["show", "kiro:lamp"]).exits(0).says("Bulb");
+    scene.run(&["check", "speckit:specs/lamp"]).exits(0);
+    scene.run(&["mark", "kiro:specs/lamp", "1.1"]).exits(0);
+    assert_eq!(scene.read("specs/lamp/tasks.md"), boxes.replace("[ ] 1.1", "[x] 1.1"));
 }

@@ -1,10 +1,11 @@
 //! The words in which the tests are written.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use ralphloop_testkit::scene::{Outcome, Running, Scene};
+use ralphloop_testkit::scene::{Outcome, Running, Scene, eventually};
 use ralphloop_testkit::script::AgentScript;
 use serde_json::{Value, json};
 
@@ -16,21 +17,57 @@ pub(crate) fn binary() -> PathBuf {
     std::env::var_os("RALPHLOOP_UNDER_TEST").map_or_else(|| env!("CARGO_BIN_EXE_ralphloop").into(), Into::into)
 }
 
-/// A real client, installed at its pinned version; the first test of a process to need one installs them all.
-pub(crate) fn installed(program: &str) -> PathBuf {
+/// The folder of the real programs, each at its pinned version; the first test of a process to need one installs them all.
+pub(crate) fn test_tools() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| {
+    FOLDER.get_or_init(|| {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let installed = Command::new(root.join(".ci/install-test-tools")).output().unwrap();
         assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-        root.join(".test-tools/node_modules/.bin")
-    });
-    folder.join(program).canonicalize().unwrap()
+        root.join(".test-tools").canonicalize().unwrap()
+    })
+}
+
+/// A real program that npm installed.
+pub(crate) fn installed(program: &str) -> PathBuf {
+    test_tools().join("node_modules/.bin").join(program).canonicalize().unwrap()
 }
 
 /// A scene for the binary: a repository with one commit.
 pub(crate) fn scene() -> Scene {
     Scene::new(binary())
+}
+
+/// What a person sees who types `typed` at the program on a terminal, and how it ended.
+pub(crate) fn on_a_terminal(scene: &Scene, arguments: &str, typed: &str) -> (String, Option<i32>) {
+    conversation(scene, arguments, &[("", typed)])
+}
+
+/// The same for one who types each text only once the one before it is seen.
+pub(crate) fn conversation(scene: &Scene, arguments: &str, turns: &[(&str, &str)]) -> (String, Option<i32>) {
+    // `script` of util-linux makes a pseudo-terminal; one that cannot show the screen.
+    let paths = std::env::var_os("PATH").unwrap();
+    let script = std::env::split_paths(&paths).map(|folder| folder.join("script")).find(|path| path.is_file()).unwrap();
+    let command = format!("'{}' {arguments}", binary().display());
+    let mut command = {
+        let mut script = scene.command(script);
+        script.args(["-qec", &command, "/dev/null"]).env("TERM", "dumb");
+        script
+    };
+    let shown = scene.outside("terminal");
+    let seen = || String::from_utf8_lossy(&std::fs::read(&shown).unwrap()).into_owned();
+    command.stdin(Stdio::piped()).stdout(std::fs::File::create(&shown).unwrap());
+    let mut child = command.spawn().unwrap();
+    let mut keys = child.stdin.take().unwrap();
+    for (wanted, typed) in turns {
+        eventually(wanted, || seen().contains(wanted));
+        keys.write_all(typed.as_bytes()).unwrap();
+        keys.flush().unwrap();
+    }
+    // Held open until the end: a terminal does not hang up because nothing more is typed.
+    let status = child.wait().unwrap();
+    drop(keys);
+    (seen(), status.code())
 }
 
 /// A story of a `prd.json`.

@@ -5,11 +5,12 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::ahead::Approach;
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
 use super::reviewing::Reviewing;
 use super::{Baseline, Run};
-use crate::effect::{Effect, Failure, Ground};
+use crate::effect::{Brief, Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
@@ -18,9 +19,6 @@ use crate::outcome::Outcome;
 use crate::verdict::{
     AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, cause_in_words, judge,
 };
-
-/// Why an attempt is put back that no agent can go on with.
-pub(super) const NOBODY: &str = "no agent can be called just now";
 
 /// An attempt under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,8 +37,10 @@ pub struct Attempt {
     pub(super) base: Baseline,
     /// Calls that repaired.
     pub(super) repairs: u32,
-    /// How often its work was merged with what had landed meanwhile.
+    /// How often its work was merged.
     pub(super) merges: u32,
+    /// How often that was with what had landed meanwhile, and not with what was about to land.
+    pub(super) brought: u32,
     /// Stories that have landed since it began.
     pub(super) landed_meanwhile: Vec<StoryId>,
     /// How often a reviewer was asked.
@@ -49,6 +49,10 @@ pub struct Attempt {
     pub(super) sent_back: u32,
     /// The files in conflict that the agent is to resolve.
     pub(super) resolves: Vec<String>,
+    /// Where it is on its way to the branch.
+    pub(super) approach: Approach,
+    /// The waits for a provider that had begun when its agent was called last.
+    pub(super) waits: u32,
 }
 
 /// How far an attempt is. What a phase needs lives inside it.
@@ -63,6 +67,13 @@ pub enum Phase {
     },
     /// The checkpoint is being taken.
     Checkpointing,
+    /// The agent is to be called, once the provider need not be waited for any more.
+    Held {
+        /// Which call.
+        call: CallNumber,
+        /// What it will be told.
+        brief: Box<Brief>,
+    },
     /// The agent works.
     Agent {
         /// Which call.
@@ -81,7 +92,7 @@ pub enum Phase {
     Reviewing(Box<Reviewing>),
     /// Proven, and waits for its turn to land.
     Queued(Box<Proof>),
-    /// Its work is brought onto where the branch stands now.
+    /// Its work is brought onto the branch, or onto what is about to land.
     Merging(Box<Proof>),
     /// The commit is being made.
     Landing(Box<Proof>),
@@ -101,8 +112,8 @@ pub struct Checking {
     pub(super) tree: TreeReport,
     pub(super) queue: VecDeque<CheckRef>,
     pub(super) done: Vec<CheckEvidence>,
-    /// How the work was proven before it was merged.
-    pub(super) ground: Option<Ground>,
+    /// What was proven before it was merged.
+    pub(super) merged: Option<Box<Proof>>,
 }
 
 impl Checking {
@@ -121,6 +132,8 @@ pub struct Proof {
     pub ground: Ground,
     /// On which tree.
     pub tree: TreeId,
+    /// On which trees besides: what it was merged with came to nothing, or stands on the branch now.
+    pub(super) also: Vec<TreeId>,
     /// Its place in the queue.
     pub(super) turn: u32,
     pub(super) report: Box<AgentReport>,
@@ -171,8 +184,11 @@ impl Attempt {
             merges: 0,
             reviews: 0,
             sent_back: 0,
+            brought: 0,
             landed_meanwhile: Vec::new(),
             resolves: Vec::new(),
+            approach: Approach::default(),
+            waits: 0,
         }
     }
 
@@ -181,11 +197,16 @@ impl Attempt {
         Self { phase: Phase::Reverting { then: AfterRevert::Again }, ..Self::new(id, lane, Baseline::default()) }
     }
 
-    /// Programs run that can be ended: checks, the agent, a commit's hooks and its signing.
+    /// Programs run that can be ended: checks, the agent, what makes files anew, a commit's hooks and its signing.
     pub(super) fn stoppable(&self) -> bool {
         matches!(
             self.phase,
-            Phase::Baseline { .. } | Phase::Agent { .. } | Phase::Checking(_) | Phase::Reviewing(_) | Phase::Landing(_)
+            Phase::Baseline { .. }
+                | Phase::Agent { .. }
+                | Phase::Checking(_)
+                | Phase::Reviewing(_)
+                | Phase::Merging(_)
+                | Phase::Landing(_)
         )
     }
 
@@ -203,9 +224,19 @@ impl Attempt {
         !matches!(self.phase, Phase::Beginning | Phase::Baseline { .. })
     }
 
-    /// It has not called the agent yet.
-    pub(super) fn is_before_agent(&self) -> bool {
-        matches!(self.phase, Phase::Beginning | Phase::Baseline { .. } | Phase::Checkpointing)
+    /// An agent will be called for it, unless something ends it.
+    pub(super) fn will_call(&self) -> bool {
+        matches!(self.phase, Phase::Beginning | Phase::Baseline { .. } | Phase::Checkpointing | Phase::Held { .. })
+    }
+
+    /// Its agent is to be called once the provider need not be waited for.
+    pub(super) fn is_held(&self) -> bool {
+        matches!(self.phase, Phase::Held { .. })
+    }
+
+    /// Nothing is done for it: it waits for the provider, or for its turn to land.
+    pub(super) fn rests(&self) -> bool {
+        matches!(self.phase, Phase::Held { .. } | Phase::Queued(_))
     }
 }
 
@@ -240,6 +271,12 @@ impl Run {
             }
             (Phase::Agent { call }, Fact::AgentStarted { call: started, agent, .. }) if call == *started => {
                 self.know_agent(&id, agent.as_ref());
+                Vec::new()
+            }
+            // Versions before held no call.
+            (Phase::Held { call, brief }, Fact::AgentStarted { call: started, agent, .. }) if call == *started => {
+                let agent = agent.clone().or_else(|| self.chain().first().cloned());
+                agent.map(|agent| drop(self.call_agent(&id, call, agent, brief)));
                 Vec::new()
             }
             (Phase::Agent { call }, Fact::AgentEnded { call: ended, agent, report, .. }) if call == *ended => {
@@ -293,7 +330,7 @@ impl Run {
     pub(super) fn stop_attempt(&mut self, id: &AttemptId) -> Vec<Effect> {
         match self.attempt(id) {
             Some(attempt) if attempt.stoppable() => vec![Effect::StopWork { attempt: id.clone() }],
-            Some(attempt) if attempt.waits_to_land() => self.revert(id, "the run was stopped", AfterRevert::Again),
+            Some(attempt) if attempt.rests() => self.revert(id, "the run was stopped", AfterRevert::Again),
             _ => Vec::new(),
         }
     }
@@ -386,25 +423,31 @@ impl Run {
         if self.begins_nothing() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
-        let Some(agent) = self.agent_within(&id.story) else {
-            return self.revert(id, NOBODY, AfterRevert::Again);
-        };
         let brief = self.first_brief(id);
-        self.start_agent(id, CallNumber(0), agent, brief)
+        self.start_agent(id, CallNumber(0), brief)
     }
 
     // Agent and inspection.
 
-    pub(super) fn start_agent(
-        &mut self,
-        id: &AttemptId,
-        call: CallNumber,
-        agent: AgentId,
-        brief: crate::effect::Brief,
-    ) -> Vec<Effect> {
+    /// Calls an agent, or holds the call while none can be called.
+    pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Brief) -> Vec<Effect> {
+        let mut effects = self.lose_candidate(id);
+        let brief = Box::new(brief);
+        if let Some(agent) = self.agent_for(&id.story).cloned() {
+            effects.push(self.call_agent(id, call, agent, brief));
+            return effects;
+        }
+        self.phase(id, Phase::Held { call, brief });
+        effects.extend(self.hold_on());
+        effects
+    }
+
+    pub(super) fn call_agent(&mut self, id: &AttemptId, call: CallNumber, agent: AgentId, brief: Box<Brief>) -> Effect {
         self.calls += 1;
+        let waits = self.waits_of(&agent);
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.resolves.clone_from(&brief.conflicts);
+            attempt.waits = waits;
         }
         self.know_agent(id, Some(&agent));
         if let Some(record) = self.stories.get_mut(&id.story) {
@@ -412,7 +455,7 @@ impl Run {
             record.reviewed = None;
         }
         self.phase(id, Phase::Agent { call });
-        vec![Effect::StartAgent { attempt: id.clone(), call, agent, brief: Box::new(brief) }]
+        Effect::StartAgent { attempt: id.clone(), call, agent, brief }
     }
 
     /// The agent that works on an attempt. What a fact says of that is so, whatever would be decided today.
@@ -451,7 +494,8 @@ impl Run {
         }
         // Other attempts need not meet the same limit to heed it.
         if let Some(agent) = self.attempt(id).and_then(|attempt| attempt.agent.clone()) {
-            self.note_end(&agent, report);
+            let waits = self.attempt(id).map_or(0, |attempt| attempt.waits);
+            self.note_end(&agent, report, waits);
         }
         self.phase(id, Phase::Inspecting { call, report: Box::new(report.clone()) });
         let resolves = self.attempt(id).map(|attempt| attempt.resolves.clone()).unwrap_or_default();
@@ -508,7 +552,7 @@ impl Run {
             return self.fail(id, failure, &report.end, &tree.tree);
         }
         let stage = CheckStage::Call(call);
-        self.next_check(id, Checking { call, stage, report, tree: tree.clone(), queue, done: Vec::new(), ground: None })
+        self.next_check(id, Checking { call, stage, report, tree: tree.clone(), queue, done: Vec::new(), merged: None })
     }
 
     /// The gates, the fastest first, then the story's own checks.
@@ -527,6 +571,11 @@ impl Run {
     }
 
     fn checked(&mut self, id: &AttemptId, mut checking: Checking, result: &CheckResult) -> Vec<Effect> {
+        if !self.stopping_now()
+            && let Some(proof) = checking.merged.take_if(|_| self.is_lost(id))
+        {
+            return self.queue(id, *proof);
+        }
         if self.stopping_now() || *result == CheckResult::Stopped {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
@@ -546,16 +595,22 @@ impl Run {
     }
 
     fn judge(&mut self, id: &AttemptId, checking: Checking) -> Vec<Effect> {
-        let Checking { call, report, tree, done, ground, .. } = checking;
+        let Checking { call, report, tree, done, merged, .. } = checking;
         // What was proven before a merge needs no further ground than that it still holds.
-        let needs_no_change = ground.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
-        match judge(&report, &tree, &done, needs_no_change) {
-            Verdict::Pass(found) => {
-                let merged = ground.is_some();
-                let proof =
-                    Proof { call, ground: ground.unwrap_or(found), tree: tree.tree, turn: self.next_turn(), report };
-                // A merged tree stands on the newest commit, since nothing lands before it.
-                if merged { self.land(id, proof) } else { self.review(id, proof, &done) }
+        let needs_no_change = merged.is_some() || self.plan.story(&id.story).is_some_and(|s| s.needs_no_change);
+        let verdict = judge(&report, &tree, &done, needs_no_change);
+        if let Some(proof) = merged {
+            match verdict {
+                Verdict::Pass(_) => return self.proven_merged(id, *proof, tree.tree),
+                // Whose fault that is shows once it is known what becomes of the other.
+                _ if self.stands_ahead(id) => return self.set_aside(id, *proof),
+                _ => {}
+            }
+        }
+        match verdict {
+            Verdict::Pass(ground) => {
+                let turn = self.next_turn();
+                self.review(id, Proof { call, ground, tree: tree.tree, also: Vec::new(), turn, report }, &done)
             }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
@@ -586,14 +641,11 @@ impl Run {
             let reason = format!("{}, and no repair may start", failure_of_checks(failures).reason);
             return self.revert(id, &reason, AfterRevert::End(outcome));
         }
-        let Some(agent) = self.agent_within(&id.story) else {
-            return self.revert(id, NOBODY, AfterRevert::Again);
-        };
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.repairs += 1;
         }
         let brief = self.repair_brief(id, failures);
-        let mut effects = self.start_agent(id, CallNumber(call.0 + 1), agent, brief);
+        let mut effects = self.start_agent(id, CallNumber(call.0 + 1), brief);
         // A merged tree that is repaired gives its turn to the next.
         effects.extend(self.next_landing());
         effects

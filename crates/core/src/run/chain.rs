@@ -35,6 +35,8 @@ pub(super) struct Standing {
     provider: u32,
     /// Waits for a limit in a row.
     limit: u32,
+    /// Waits that have begun.
+    waits: u32,
     /// Attempts in a row without any output.
     no_output: u32,
 }
@@ -44,7 +46,7 @@ pub(super) struct Standing {
 pub enum Away {
     /// A limit of its account.
     Limited(Until),
-    /// Its provider or the network fails. In the middle of an attempt it is called all the same if nobody else is there.
+    /// Its provider or the network fails.
     Failing(Until),
     /// A person has to act before this run calls it again.
     Unusable {
@@ -151,10 +153,9 @@ impl Run {
         self.candidates(story).iter().find(|agent| self.away(agent).is_none())
     }
 
-    /// The agent for a call in the middle of an attempt: better one whose provider fails than to lose the work.
-    pub(super) fn agent_within(&self, story: &StoryId) -> Option<AgentId> {
-        let failing = |agent: &&AgentId| matches!(self.away(agent), Some(Away::Failing(_)));
-        self.agent_for(story).or_else(|| self.candidates(story).iter().find(failing)).cloned()
+    /// The waits for the agent's provider that have begun so far.
+    pub(super) fn waits_of(&self, agent: &AgentId) -> u32 {
+        self.standings.get(agent).map_or(0, |standing| standing.waits)
     }
 
     /// Nobody of the chain can be called, and a story waits for somebody.
@@ -163,11 +164,15 @@ impl Run {
         self.chain.iter().all(|agent| self.away(agent).is_some()) && self.stories.values().any(waits)
     }
 
-    /// Takes in what an ended call tells of its agent's provider.
-    pub(super) fn note_end(&mut self, agent: &AgentId, report: &AgentReport) {
+    /// Takes in what an ended call tells of its agent's provider; `waits` for it had begun when the call was made.
+    pub(super) fn note_end(&mut self, agent: &AgentId, report: &AgentReport, waits: u32) {
+        // Several calls that meet the same trouble are one trouble: those made before the last wait began met no other.
+        let anew = self.away(agent).is_none() && waits == self.waits_of(agent);
         match after_agent(report) {
-            AfterAgent::Inconclusive(Cause::Limit { resets_at, message }) => self.limited(agent, resets_at, &message),
-            AfterAgent::Inconclusive(Cause::Provider { message }) => self.failing(agent, &message),
+            AfterAgent::Inconclusive(Cause::Limit { resets_at, message }) => {
+                self.limited(agent, resets_at, &message, anew);
+            }
+            AfterAgent::Inconclusive(Cause::Provider { message }) => self.failing(agent, &message, anew),
             AfterAgent::Inconclusive(Cause::Agent { message }) => self.unusable(agent, message, true),
             // Neither says anything of the provider.
             AfterAgent::Inconclusive(Cause::Environment { .. } | Cause::Bound { .. } | Cause::Stopped) => {}
@@ -179,12 +184,10 @@ impl Run {
         }
     }
 
-    fn limited(&mut self, agent: &AgentId, resets_at: Option<Timestamp>, message: &str) {
+    fn limited(&mut self, agent: &AgentId, resets_at: Option<Timestamp>, message: &str, anew: bool) {
         let (now, longest) = (self.last_at, self.policy.limit_wait);
-        // Several attempts that meet the same trouble are one trouble.
-        let known = matches!(self.away(agent), Some(Away::Limited(_)));
         let standing = self.standings.entry(agent.clone()).or_default();
-        standing.limit += u32::from(!known);
+        standing.limit += u32::from(anew);
         if standing.limit > WAITS_IN_A_ROW {
             standing.worn =
                 Some(format!("{WAITS_IN_A_ROW} waits for the provider's limit in a row did not help: {message}"));
@@ -205,11 +208,10 @@ impl Run {
         );
     }
 
-    fn failing(&mut self, agent: &AgentId, message: &str) {
-        let known = matches!(self.away(agent), Some(Away::Failing(_)));
+    fn failing(&mut self, agent: &AgentId, message: &str, anew: bool) {
         let tries = self.policy.provider_retries;
         let standing = self.standings.entry(agent.clone()).or_default();
-        standing.provider += u32::from(!known);
+        standing.provider += u32::from(anew);
         if standing.provider >= tries {
             standing.worn = Some(format!("{} tries in a row did not get through: {message}", standing.provider));
         }
@@ -238,8 +240,10 @@ impl Run {
             }
             _ => true,
         };
+        let begins = self.away(agent).is_none();
         if longer && let Some(standing) = self.standings.get_mut(agent) {
             standing.away = Some(away);
+            standing.waits += u32::from(begins);
         }
     }
 

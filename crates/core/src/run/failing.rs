@@ -59,6 +59,7 @@ impl Run {
     pub(super) fn revert(&mut self, id: &AttemptId, reason: &str, then: AfterRevert) -> Vec<Effect> {
         self.phase(id, Phase::Reverting { then });
         let mut effects = vec![Effect::Revert { attempt: id.clone(), reason: reason.to_owned() }];
+        effects.extend(self.lose_candidate(id));
         // If it was its turn to land, it is the next one's now.
         effects.extend(self.next_landing());
         effects

@@ -1,9 +1,9 @@
 //! From proof to the branch: proven attempts land one at a time, each on where the branch stands then.
 
-use super::attempt::{AfterRevert, Attempt, Checking, NOBODY, Phase, Proof};
+use super::attempt::{AfterRevert, Attempt, Checking, Phase, Proof};
 use super::story::StoryState;
 use super::{Baseline, Run};
-use crate::effect::{Effect, Failure, Ground};
+use crate::effect::{Effect, Failure, Ground, Onto};
 use crate::event::{CheckStage, Fact};
 use crate::evidence::{Merge, TreeReport};
 use crate::ids::{AttemptId, CallNumber, CommitId, TreeId};
@@ -26,6 +26,11 @@ impl Run {
         if self.policy.place == Place::Checkout {
             return self.land(id, proof);
         }
+        self.queue(id, proof)
+    }
+
+    /// Waits for its turn.
+    pub(super) fn queue(&mut self, id: &AttemptId, proof: Proof) -> Vec<Effect> {
         if let Some(put_back) = self.may_not_land(id) {
             return put_back;
         }
@@ -43,6 +48,11 @@ impl Run {
         vec![Effect::Land { attempt: id.clone(), call, ground }]
     }
 
+    /// Whether a merge of that number is what the attempt waits for.
+    fn awaits_merge(&mut self, id: &AttemptId, number: u32) -> bool {
+        self.attempts.get_mut(&id.story).is_some_and(|attempt| attempt.awaits_merge(number))
+    }
+
     fn may_not_land(&mut self, id: &AttemptId) -> Option<Vec<Effect>> {
         if self.stopping_now() {
             return Some(self.revert(id, "the run was stopped", AfterRevert::Again));
@@ -54,30 +64,33 @@ impl Run {
         self.attempts.values().filter_map(Attempt::turn).max().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Lets the next proven attempt land, if none is landing.
+    /// Lets the next proven attempt land, if none is landing; else prepares it on top of what lands before it.
     pub(super) fn next_landing(&mut self) -> Vec<Effect> {
-        if self.begins_nothing() || self.attempts.values().any(Attempt::is_landing) {
+        if self.begins_nothing() || self.one_is_lost() {
             return Vec::new();
         }
-        let next = self.attempts.values().filter_map(|a| Some((a.turn()?, a.id.clone()))).min();
-        let Some((_, id)) = next else { return Vec::new() };
-        let Some(Phase::Queued(proof)) = self.attempt(&id).map(|a| a.phase.clone()) else { return Vec::new() };
-        let call = proof.call;
-        self.phase(&id, Phase::Merging(proof));
-        vec![Effect::Merge { attempt: id, call }]
+        if self.first_in_line().is_some() {
+            return self.prepare_ahead();
+        }
+        let queued = self.attempts.values().filter(|a| matches!(a.phase, Phase::Queued(_)));
+        let next = queued.filter_map(|a| Some((a.turn()?, a.id.clone()))).min();
+        next.map_or_else(Vec::new, |(_, id)| self.ask_to_merge(&id, Onto::Branch))
     }
 
     pub(super) fn merging_step(&mut self, id: &AttemptId, proof: Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
-            // Each merge of an attempt follows another call of its agent.
-            Fact::Merged { call, .. } if *call != proof.call => Vec::new(),
+            Fact::Merged { call, number, .. } if *call != proof.call || !self.awaits_merge(id, *number) => Vec::new(),
             Fact::Merged { .. } | Fact::MergeFailed { .. } if self.stopping_now() => {
                 self.revert(id, "the run was stopped", AfterRevert::Again)
             }
             Fact::Merged { .. } if self.halted => self.revert(id, HALTED, AfterRevert::Again),
+            Fact::Merged { .. } if self.is_lost(id) => self.queue(id, proof),
+            Fact::Merged { merge: Merge::Current | Merge::Conflicts { .. }, .. } if self.stands_ahead(id) => {
+                self.set_aside(id, proof)
+            }
             Fact::Merged { merge: Merge::Current, .. } => self.land(id, proof),
             Fact::Merged { merge: Merge::Merged { report }, .. } => self.check_merged(id, proof, (**report).clone()),
-            Fact::Merged { merge: Merge::Conflicts { files }, .. } => self.resolve(id, &proof, files),
+            Fact::Merged { merge: Merge::Conflicts { files, .. }, .. } => self.resolve(id, &proof, files),
             Fact::MergeFailed { why, .. } => {
                 let reason = format!("the story could not be brought onto the branch: {why}");
                 self.revert(id, &reason, AfterRevert::End(Outcome::Environment { reason: reason.clone() }))
@@ -87,37 +100,42 @@ impl Run {
         }
     }
 
-    /// What was proven on another base is proven again on the merged tree.
+    /// What was proven on another base is proven again on the merged tree, unless that was foreseen.
     fn check_merged(&mut self, id: &AttemptId, proof: Proof, tree: TreeReport) -> Vec<Effect> {
+        let ahead = self.stands_ahead(id);
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        attempt.stands_anew();
+        attempt.stands_anew(ahead);
         let merges = attempt.merges;
-        if merges > MERGES {
+        if attempt.brought > MERGES {
             let why = format!("others landed before it {MERGES} times");
             return self.give_up_merging(id, &why);
         }
-        let Proof { call, ground, report, .. } = proof;
+        let mut effects = self.offer(id, &tree.tree);
+        if proof.covers(&tree.tree) {
+            effects.extend(self.proven_merged(id, proof, tree.tree));
+            return effects;
+        }
+        let (call, report) = (proof.call, proof.report.clone());
         let (stage, queue) = (CheckStage::Merged(merges), self.all_checks(id));
-        let ground = Some(ground);
-        self.next_check(id, Checking { call, stage, report, tree, queue, done: Vec::new(), ground })
+        let merged = Some(Box::new(proof));
+        effects.extend(self.next_check(id, Checking { call, stage, report, tree, queue, done: Vec::new(), merged }));
+        effects.extend(self.next_landing());
+        effects
     }
 
     /// Asks the agent to resolve the conflicts in the tree.
     fn resolve(&mut self, id: &AttemptId, proof: &Proof, files: &[String]) -> Vec<Effect> {
         let Some(attempt) = self.attempts.get_mut(&id.story) else { return Vec::new() };
-        attempt.stands_anew();
-        if attempt.merges > MERGES {
+        attempt.stands_anew(false);
+        if attempt.brought > MERGES {
             return self.give_up_merging(id, &format!("conflicts in {}", files.join(", ")));
         }
         if let Some(outcome) = self.bound_reached() {
             let reason = format!("conflicts in {}, and no agent may be called to resolve them", files.join(", "));
             return self.revert(id, &reason, AfterRevert::End(outcome));
         }
-        let Some(agent) = self.agent_within(&id.story) else {
-            return self.revert(id, NOBODY, AfterRevert::Again);
-        };
         let brief = self.resolve_brief(id, files.to_vec());
-        let mut effects = self.start_agent(id, CallNumber(proof.call.0 + 1), agent, brief);
+        let mut effects = self.start_agent(id, CallNumber(proof.call.0 + 1), brief);
         effects.extend(self.next_landing());
         effects
     }
@@ -233,32 +251,11 @@ impl Run {
 }
 
 impl Attempt {
-    /// It is proven, and nothing is done for it before its turn to land comes.
-    pub(super) fn waits_to_land(&self) -> bool {
-        matches!(self.phase, Phase::Queued(_))
-    }
-
-    /// Its place among those that wait to land.
-    fn turn(&self) -> Option<u32> {
-        match &self.phase {
-            Phase::Queued(proof) => Some(proof.turn),
-            _ => None,
-        }
-    }
-
     /// It was merged: what was known of the base that it began on says nothing of the one that it stands on now.
-    fn stands_anew(&mut self) {
+    fn stands_anew(&mut self, ahead: bool) {
         self.merges += 1;
+        self.brought += u32::from(!ahead);
         self.base = Baseline::of_nobody_else();
-    }
-
-    /// The branch stands still for it.
-    fn is_landing(&self) -> bool {
-        match &self.phase {
-            Phase::Merging(_) | Phase::Landing(_) => true,
-            Phase::Checking(checking) => checking.ground.is_some(),
-            _ => false,
-        }
     }
 }
 

@@ -1,9 +1,11 @@
 //! Bounds of the run, and waits for providers that are nobody's fault.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::attempt::AfterRevert;
 use super::chain::{Prospect, RESET_MARGIN, Until};
-use super::{Activity, Run, Wait};
+use super::{Activity, Attempt, Phase, Run, Wait};
 use crate::effect::Effect;
 use crate::ids::AgentId;
 use crate::outcome::{Bound, Outcome};
@@ -17,6 +19,9 @@ pub struct Allowance {
     /// Tokens read and written.
     pub tokens: Option<u64>,
 }
+
+/// Why an attempt is put back that nobody will ever go on with.
+const NOBODY: &str = "no agent can be called just now";
 
 impl Run {
     /// The bound that no further call of an agent may pass.
@@ -65,7 +70,7 @@ impl Run {
     }
 
     fn calls_to_come(&self) -> u32 {
-        u32::try_from(self.attempts.values().filter(|attempt| attempt.is_before_agent()).count()).unwrap_or(u32::MAX)
+        u32::try_from(self.attempts.values().filter(|attempt| attempt.will_call()).count()).unwrap_or(u32::MAX)
     }
 
     /// Nobody of `agents` can be called, and stories wait for them: waits for the first to return, or ends the run if none
@@ -140,11 +145,66 @@ impl Run {
         match &self.activity {
             Activity::Waiting(wait) if self.last_at >= wait.until => {
                 self.activity = Activity::Working;
-                self.go_on()
+                let mut effects = self.call_the_held();
+                effects.extend(self.go_on());
+                effects.extend(self.hold_on());
+                effects
             }
             Activity::Waiting(wait) => self.sleep_on(wait.clone()),
             _ => Vec::new(),
         }
+    }
+
+    /// Makes the calls that were held while nobody could be called for them.
+    pub(super) fn call_the_held(&mut self) -> Vec<Effect> {
+        let held = |attempt: &Attempt| match &attempt.phase {
+            Phase::Held { call, brief } => {
+                Some((attempt.id.clone(), *call, self.agent_for(&attempt.id.story)?.clone(), brief.clone()))
+            }
+            _ => None,
+        };
+        let held: Vec<_> = self.attempts.values().filter_map(held).collect();
+        held.into_iter().map(|(id, call, agent, brief)| self.call_agent(&id, call, agent, brief)).collect()
+    }
+
+    /// Sees to it that the run wakes up for the calls that are held; if nobody will ever be there to be called for one, its
+    /// attempt is put back.
+    pub(super) fn hold_on(&mut self) -> Vec<Effect> {
+        if !matches!(self.activity, Activity::Working | Activity::Waiting(_)) {
+            return Vec::new();
+        }
+        let mut effects = self.put_back_the_lost();
+        let held = self.held_for();
+        if !held.is_empty() {
+            effects.extend(self.hold(&held));
+        }
+        effects
+    }
+
+    /// Puts back the attempts whose calls are held for nobody.
+    pub(super) fn put_back_the_lost(&mut self) -> Vec<Effect> {
+        let lost = |attempt: &&Attempt| attempt.is_held() && !self.may_return(self.candidates(&attempt.id.story));
+        let lost: Vec<_> = self.attempts.values().filter(lost).map(|attempt| attempt.id.clone()).collect();
+        lost.iter().flat_map(|id| self.revert(id, NOBODY, AfterRevert::Again)).collect()
+    }
+
+    /// The agents that held calls wait for.
+    pub(super) fn held_for(&self) -> Vec<AgentId> {
+        let held = self.attempts.values().filter(|attempt| attempt.is_held());
+        let all: BTreeSet<&AgentId> = held.flat_map(|attempt| self.candidates(&attempt.id.story)).collect();
+        self.chain().iter().filter(|agent| all.contains(agent)).cloned().collect()
+    }
+
+    /// One of these agents can be called again before the run may wait no longer.
+    fn may_return(&self, agents: &[AgentId]) -> bool {
+        let (longest, until) = match self.prospect(agents) {
+            Prospect::Resets(_, until) => (self.policy.limit_wait.saturating_add(RESET_MARGIN), until),
+            Prospect::TriedAgain(_, until) => (Duration::MAX, until),
+            Prospect::Never(_) => return false,
+        };
+        let span = until.at.since(self.last_at);
+        let in_time = self.policy.budget.duration.is_none_or(|max| self.active_time.saturating_add(span) <= max);
+        span <= longest && in_time
     }
 
     /// The span, longer by up to a quarter, so that runs do not come back all at once; the same on every replay.

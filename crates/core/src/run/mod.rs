@@ -1,6 +1,7 @@
 //! A run as a fold of its events. [`Run::step`] is the only mutation; it is total: every fact in every state has an
 //! answer, and a fact about an attempt that is over has none.
 
+mod ahead;
 mod attempt;
 mod brief;
 mod chain;
@@ -304,7 +305,15 @@ impl Run {
         if !matches!(self.activity, Activity::Ending(_) | Activity::Ended(_)) {
             self.activity = Activity::Ending(outcome);
         }
-        self.go_on()
+        let mut effects = self.put_back(Attempt::is_held, "the run ended while the provider was waited for");
+        effects.extend(self.go_on());
+        effects
+    }
+
+    /// Puts back those of the attempts under way that nothing is done for.
+    fn put_back(&mut self, which: impl Fn(&Attempt) -> bool, reason: &str) -> Vec<Effect> {
+        let ids: Vec<AttemptId> = self.attempts.values().filter(|a| which(a)).map(|a| a.id.clone()).collect();
+        ids.iter().flat_map(|id| self.revert(id, reason, AfterRevert::Again)).collect()
     }
 
     /// Somebody has to look at the repository before anything else is done in it.
@@ -324,10 +333,7 @@ impl Run {
     /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
     fn halt(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
         self.halted = true;
-        let queued: Vec<AttemptId> =
-            self.attempts.values().filter(|a| a.waits_to_land()).map(|a| a.id.clone()).collect();
-        let mut effects: Vec<Effect> =
-            queued.iter().flat_map(|id| self.revert(id, landing::HALTED, AfterRevert::Again)).collect();
+        let mut effects = self.put_back(Attempt::rests, landing::HALTED);
         effects.extend(self.end_alarmed(outcome, known));
         effects
     }

@@ -99,7 +99,14 @@ impl Run {
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.state = StoryState::Running;
         }
-        self.attempts.insert(id.story.clone(), Attempt { phase: Phase::Reverting { then: then.clone() }, ..attempt });
+        self.attempts.insert(
+            id.story.clone(),
+            Attempt {
+                phase: Phase::Reverting { then: then.clone() },
+                approach: super::ahead::Approach::default(),
+                ..attempt
+            },
+        );
         self.revert(&id, "the run was interrupted, and the attempt's work was left in the tree", then)
     }
 

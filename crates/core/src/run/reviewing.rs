@@ -100,7 +100,8 @@ impl Run {
             model: report.model.clone(),
         };
         self.count(id, &as_agent);
-        self.note_end(&by, &as_agent);
+        let waits = self.waits_of(&by);
+        self.note_end(&by, &as_agent, waits);
         if self.stopping_now() {
             return self.revert(id, "the run was stopped", AfterRevert::Again);
         }
@@ -134,20 +135,15 @@ impl Run {
                 }
             }
         }
-        let nobody = match self.bound_reached() {
-            Some(outcome) => Some(outcome.to_string()),
-            None => self.agent_within(&id.story).is_none().then(|| "no agent can be called".to_owned()),
-        };
-        let (Some(agent), None) = (self.agent_within(&id.story), &nobody) else {
-            let why = nobody.unwrap_or_default();
-            let why = format!("{by} found {}, and it was not sent back: {why}", findings.join("; "));
+        if let Some(outcome) = self.bound_reached() {
+            let why = format!("{by} found {}, and it was not sent back: {outcome}", findings.join("; "));
             return self.land_reviewed(id, proof, Reviewed::Not { why });
-        };
+        }
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.sent_back += 1;
         }
         let brief = Brief { findings: findings.to_vec(), ..self.repair_brief(id, Vec::new()) };
-        let mut effects = self.start_agent(id, CallNumber(proof.call.0 + 1), agent, brief);
+        let mut effects = self.start_agent(id, CallNumber(proof.call.0 + 1), brief);
         effects.extend(self.next_landing());
         effects
     }

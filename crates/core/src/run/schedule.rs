@@ -97,7 +97,7 @@ impl Run {
             return self.strand(&story, reason);
         }
         self.block_dependants();
-        let mut effects = Vec::new();
+        let mut effects = self.call_the_held();
         while self.attempts.len() < self.policy.lanes() {
             let Some(story) = self.next_story() else { break };
             if let Some(outcome) = self.bound_reached() {
@@ -106,6 +106,7 @@ impl Run {
             }
             effects.extend(self.begin(story));
         }
+        effects.extend(self.put_back_the_lost());
         let held = self.held();
         if !held.is_empty() {
             effects.extend(self.hold(&held));
@@ -119,13 +120,13 @@ impl Run {
         effects
     }
 
-    /// The agents that stories wait for which could begin otherwise; none if there is no room for them.
+    /// The agents that are waited for: by calls that are held, and, if there is room, by stories that could begin otherwise.
     fn held(&self) -> Vec<AgentId> {
-        if self.attempts.len() >= self.policy.lanes() {
-            return Vec::new();
+        let mut all: BTreeSet<AgentId> = self.held_for().into_iter().collect();
+        if self.attempts.len() < self.policy.lanes() {
+            let ready = self.plan.stories.iter().filter(|story| self.is_ready(story));
+            all.extend(ready.flat_map(|story| self.candidates(&story.id)).cloned());
         }
-        let ready = self.plan.stories.iter().filter(|story| self.is_ready(story));
-        let all: BTreeSet<&AgentId> = ready.flat_map(|story| self.candidates(&story.id)).collect();
         self.chain.iter().filter(|agent| all.contains(agent)).cloned().collect()
     }
 

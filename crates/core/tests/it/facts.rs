@@ -41,7 +41,7 @@ fn samples() -> Vec<Fact> {
         },
         Fact::PlanChecked { spec: changed() },
         Fact::PlanChecked { spec: PlanChange::Unreadable { message: text() } },
-        Fact::AttemptStarted { attempt: id() },
+        Fact::AttemptStarted { attempt: id(), notes: Vec::new() },
         Fact::CheckStarted { attempt: id(), stage: CheckStage::Baseline, check: CheckRef::Gate(0) },
         Fact::CheckpointTaken { attempt: id(), notes: vec![text()] },
         Fact::CheckpointFailed { attempt: id(), why: text() },

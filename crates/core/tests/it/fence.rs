@@ -25,7 +25,7 @@ fn facts_of(attempt: &AttemptId, call: CallNumber) -> Vec<Fact> {
     };
     let Call { report, tree } = complete();
     vec![
-        Fact::AttemptStarted { attempt: id() },
+        Fact::AttemptStarted { attempt: id(), notes: Vec::new() },
         Fact::CheckStarted { attempt: id(), stage: CheckStage::Baseline, check: CheckRef::Gate(0) },
         finished(CheckStage::Baseline, CheckRef::Gate(0)),
         finished(CheckStage::Call(call), CheckRef::Gate(0)),

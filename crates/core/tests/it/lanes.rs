@@ -26,7 +26,7 @@ fn merged(tree: &str) -> Merge {
 }
 
 fn conflicts() -> Merge {
-    Merge::Conflicts { files: vec!["src/lib.rs".to_owned()] }
+    Merge::Conflicts { files: vec!["src/lib.rs".to_owned()], notes: Vec::new() }
 }
 
 /// A call that leaves conflicts marked.
@@ -191,7 +191,7 @@ fn a_result_of_an_earlier_merge_is_not_that_of_the_one_under_way() {
     let mut play = Play::new(vec![story("S1")], lanes(1)).agents([complete(), complete()]).merges("S1", [conflicts()]);
     play.until(|e| matches!(e, Effect::Merge { call: CallNumber(1), .. }));
     let before = play.run.clone();
-    let late = Fact::Merged { attempt: attempt("S1", 1), call: CallNumber(0), merge: Merge::Current };
+    let late = Fact::Merged { attempt: attempt("S1", 1), call: CallNumber(0), number: 1, merge: Merge::Current };
     play.tell_now(late);
     assert_eq!(play.run.attempts().collect::<Vec<_>>(), before.attempts().collect::<Vec<_>>());
     assert_eq!(play.count("land"), 0);
@@ -206,8 +206,7 @@ fn a_limit_met_by_two_is_one_trouble_and_the_third_goes_on_to_land() {
         complete(),
         complete(),
     ]);
-    play.until_of("S3", agent);
-    for story in ["S1", "S2"] {
+    for story in ["S3", "S1", "S2"] {
         play.until_of(story, agent);
     }
     for story in ["S1", "S2"] {
@@ -391,4 +390,62 @@ fn a_story_that_is_taken_out_while_it_is_worked_on_keeps_its_checks_and_is_not_b
         play.end();
         assert_eq!(play.count("begin S1"), 1, "{:#?}", play.log);
     }
+}
+
+#[test]
+fn repairs_are_held_while_the_provider_is_waited_for_and_made_when_that_is_over() {
+    let mut play = two().agents([complete(), limit(None), complete(), complete()]);
+    play = play.check(CheckRef::Gate(0), [red("exit code 1")]);
+    for story in ["S1", "S2"] {
+        play.until_of(story, agent);
+    }
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
+    play.until_of("S2", revert);
+    play.answer();
+    assert!(matches!(play.run.activity(), Activity::Waiting(_)));
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
+    play.answer();
+    assert_eq!(play.count("agent S1#1 call 1"), 0, "the same provider would refuse it: {:#?}", play.log);
+    assert_eq!(play.end(), Outcome::Complete);
+    assert!(place_of(&play, "agent S1#1 call 1") < place_of(&play, "begin S2#2"), "{:#?}", play.log);
+}
+
+#[test]
+fn what_is_held_when_the_run_ends_is_put_back_uncharged() {
+    let mut play = two().agents([complete(), limit(None)]).check(CheckRef::Gate(0), [red("exit code 1")]);
+    for story in ["S1", "S2"] {
+        play.until_of(story, agent);
+    }
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
+    play.until_of("S2", revert);
+    play.answer();
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
+    play.answer();
+    play.tell(Fact::PauseRequested);
+    assert_eq!(play.count("revert S1#1"), 1, "{:#?}", play.log);
+    play.open.retain(|e| !matches!(e, Effect::Sleep { .. }));
+    assert!(matches!(play.end(), Outcome::Paused { .. }));
+    assert_eq!((play.state("S1"), play.record("S1").charged), (&StoryState::Pending, 0));
+}
+
+#[test]
+fn an_overload_that_calls_of_several_lanes_meet_one_after_the_other_is_counted_once() {
+    let stories = vec![story("S1"), story("S2"), story("S3")];
+    let policy = Policy { provider_retries: 3, ..lanes(3) };
+    let calls = [overloaded(), overloaded(), overloaded(), complete(), complete(), complete()];
+    let mut play = Play::new(stories, policy).agents(calls);
+    for story in ["S1", "S2", "S3"] {
+        play.until_of(story, agent);
+    }
+    // Each was called before the first wait began, and ends after another one was over.
+    for story in ["S1", "S2", "S3"] {
+        play.until_of(story, revert);
+        play.answer();
+        let at = play.open.iter().position(|e| matches!(e, Effect::Sleep { .. }));
+        let sleep = play.open.remove(at.unwrap_or_else(|| panic!("no wait: {:#?}", play.log))).expect("it is there");
+        assert!(play.log.iter().filter(|l| l.starts_with("sleep")).all(|l| l == "sleep 2 s"), "{:#?}", play.log);
+        play.open.push_front(sleep);
+        play.answer();
+    }
+    assert_eq!(play.end(), Outcome::Complete);
 }

@@ -4,6 +4,7 @@
 #[path = "../sim/mod.rs"]
 mod sim;
 
+mod ahead;
 mod attempts;
 mod chain;
 mod edits;

@@ -13,7 +13,8 @@ fn no_world_breaks_an_invariant() {
             let enough = tally.crashes_among_many > SEEDS / 4
                 && tally.merges > SEEDS / 5
                 && tally.conflicts > SEEDS / 50
-                && tally.resolved > SEEDS / 200;
+                && tally.resolved > SEEDS / 200
+                && tally.ahead > SEEDS / 50;
             assert!(enough, "lanes meet too seldom: {tally:?}");
         }
         Err(broken) => panic!("seed {}: {}\n{}", broken.seed, broken.breach, broken.trace.join("\n")),

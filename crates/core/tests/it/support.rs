@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use ralphloop_core::effect::{Brief, Effect, Ground};
+use ralphloop_core::effect::{Brief, Effect, Ground, Onto};
 use ralphloop_core::event::{CheckRef, CheckStage, CutOff, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, Merge, TreeReport, Usage};
 use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId, TreeId};
@@ -342,7 +342,7 @@ impl Play {
         let Some(effect) = self.open.pop_front() else { panic!("nothing is asked: {:#?}", self.log) };
         let fact = match effect {
             Effect::CheckPlan => Fact::PlanChecked { spec: PlanChange::Same },
-            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt },
+            Effect::Begin { attempt, .. } => Fact::AttemptStarted { attempt, notes: Vec::new() },
             Effect::RunCheck { attempt, stage, check, .. } => {
                 let result = match stage {
                     CheckStage::Baseline => self.base.get(&check).cloned(),
@@ -380,9 +380,9 @@ impl Play {
                 let kept = Some(format!("refs/ralphloop/r/{}/{}", attempt.story, attempt.number));
                 Fact::Reverted { attempt, kept, notes: Vec::new() }
             }
-            Effect::Merge { attempt, call } => {
+            Effect::Merge { attempt, call, number, .. } => {
                 let planned = self.merges.get_mut(&attempt.story).and_then(VecDeque::pop_front);
-                Fact::Merged { attempt, call, merge: planned.unwrap_or(Merge::Current) }
+                Fact::Merged { attempt, call, number, merge: planned.unwrap_or(Merge::Current) }
             }
             Effect::Settle { attempt } => Fact::Settled { attempt },
             Effect::Sleep { until } => {
@@ -390,7 +390,7 @@ impl Play {
                 return self.tell_now(Fact::Woke);
             }
             Effect::Finish { outcome } => Fact::RunEnded { outcome },
-            Effect::StopWork { .. } => return,
+            Effect::StopWork { .. } | Effect::StopCheck { .. } => return,
         };
         self.tell(fact);
     }
@@ -473,7 +473,11 @@ fn words(effect: &Effect, now: Timestamp) -> String {
         Effect::StopWork { attempt } => format!("stop {attempt}"),
         Effect::Land { attempt, ground, .. } => format!("land {attempt} {ground:?}"),
         Effect::Revert { attempt, .. } => format!("revert {attempt}"),
-        Effect::Merge { attempt, .. } => format!("merge {attempt}"),
+        Effect::Merge { attempt, onto: Onto::Branch, .. } => format!("merge {attempt}"),
+        Effect::Merge { attempt, onto: Onto::Candidate(first), .. } => {
+            format!("prepare {attempt} on {}", first.attempt)
+        }
+        Effect::StopCheck { attempt } => format!("stop the check of {attempt}"),
         Effect::Settle { attempt } => format!("settle {attempt}"),
         Effect::Sleep { until } => format!("sleep {} s", until.since(now).as_secs()),
         Effect::Finish { outcome } => format!("finish {outcome:?}"),

@@ -66,7 +66,7 @@ impl World {
             }
         }
         if self.lane(slot).resident.as_ref() == Some(&attempt) {
-            return Ok(Fact::AttemptStarted { attempt });
+            return Ok(Fact::AttemptStarted { attempt, notes: Vec::new() });
         }
         self.quiet(slot, "an attempt begins")?;
         if self.lane(slot).is_dirty() {
@@ -75,14 +75,17 @@ impl World {
         if slot != 0 && rng.chance(faults.lane) {
             return Ok(Fact::LaneFailed { attempt, why: "no space left on device".to_owned() });
         }
-        let head = self.commits.len();
+        let (head, under) = (self.commits.len(), self.heads[self.commits.len()]);
         let lane = self.lane(slot);
         lane.resident = Some(attempt.clone());
-        lane.base = head;
+        lane.base = Some(head);
+        lane.under = under;
+        lane.own = None;
+        lane.carries.clear();
         lane.dirt = None;
         lane.cancelled = None;
         lane.refusal = None;
-        Ok(Fact::AttemptStarted { attempt })
+        Ok(Fact::AttemptStarted { attempt, notes: Vec::new() })
     }
 
     pub(crate) fn checkpoint(
@@ -172,7 +175,9 @@ impl World {
             CheckStage::Call(call) => Some((attempt.clone(), call)),
             CheckStage::Merged(_) => self.last_call(attempt),
             CheckStage::Baseline => {
-                self.baselines.insert((attempt.story.clone(), base, check), result.clone());
+                if let Some(base) = base {
+                    self.baselines.insert((attempt.story.clone(), base, check), result.clone());
+                }
                 None
             }
         };
@@ -195,10 +200,10 @@ impl World {
         story: &StoryId,
         check: CheckRef,
     ) -> CheckResult {
-        let (base, work) = (self.lane(slot).base, self.lane(slot).work());
         let tree = self.lane(slot).tree();
-        let dirty = work != 0;
-        let work = self.works[if dirty { work } else { self.heads[base] }];
+        let dirty = self.lane(slot).work() != 0;
+        let version = self.lane(slot).version();
+        let work = self.works[version];
         let holds = match check {
             CheckRef::Gate(gate) if self.cannot_run[gate] || (dirty && work.breaks_gates) => {
                 return CheckResult::CouldNotRun { why: "command not found".to_owned() };
@@ -218,6 +223,12 @@ impl World {
 
 /// The agent, and what runs.
 impl World {
+    /// Asks the check that runs for the attempt to end; true if one runs.
+    pub(crate) fn stop_check(&mut self, attempt: &AttemptId, slot: Slot) -> bool {
+        let runs = self.lane(slot).process.as_ref();
+        runs.is_some_and(|p| matches!(p, Process::Check { attempt: a, .. } if a == attempt))
+    }
+
     /// Asks what runs for the attempt to end; true if something runs.
     pub(crate) fn stop_work(&mut self, attempt: &AttemptId, slot: Slot) -> bool {
         let lane = self.lane(slot);
@@ -257,6 +268,9 @@ impl World {
                 return Err(format!("{attempt}: the agent is started on the leavings of {}", dirt.owner));
             }
             _ => {}
+        }
+        if self.lane(slot).base.is_none() {
+            return Err(format!("{attempt}: the agent is started on what has not landed"));
         }
         if self.commit_of(&attempt.story).is_some() {
             return Err(format!("{attempt}: the story has landed already"));
@@ -339,7 +353,10 @@ impl World {
             dirt.no_checks = false;
         }
         let report = self.look(&attempt, slot);
-        let (base, changed, ticked) = (self.lane(slot).base, report.files_changed != 0, report.all_boxes_ticked);
+        let Some(base) = self.lane(slot).base else {
+            return Err(format!("{attempt}: its agent worked on what has not landed"));
+        };
+        let (changed, ticked) = (report.files_changed != 0, report.all_boxes_ticked);
         self.seen.insert((attempt.clone(), call), Seen { base, changed, ticked });
         Ok(Fact::TreeInspected { attempt, call, report })
     }

@@ -1,6 +1,8 @@
 //! The engine's part of the world: merging, landing, and whether what lands was proven.
 
-use ralphloop_core::effect::Ground;
+use std::collections::BTreeSet;
+
+use ralphloop_core::effect::{Ground, Onto};
 use ralphloop_core::event::{CheckRef, Fact};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId};
@@ -13,12 +15,17 @@ use super::rng::Rng;
 use super::scenario::Faults;
 use super::world::{Breach, Commit, World};
 
+fn conflicts() -> Vec<String> {
+    vec!["src/lib.rs".to_owned()]
+}
+
 impl World {
     pub(crate) fn merge(
         &mut self,
         rng: &mut Rng,
         faults: &Faults,
         (attempt, call, slot): (AttemptId, CallNumber, Slot),
+        (number, onto): (u32, Onto),
     ) -> Result<Fact, Breach> {
         self.quiet(slot, "work is merged")?;
         self.at_home(&attempt, slot)?;
@@ -32,38 +39,88 @@ impl World {
             return Ok(Fact::MergeFailed { attempt, why: "index.lock exists".to_owned() });
         }
         let head = self.commits.len();
-        if self.lane(slot).base == head {
-            return Ok(Fact::Merged { attempt, call, merge: Merge::Current });
+        if onto == Onto::Branch && self.lane(slot).base == Some(head) {
+            return Ok(Fact::Merged { attempt, call, number, merge: Merge::Current });
         }
         self.meetings.merges += 1;
-        let work = self.lane(slot).work();
-        let (changed, ours, theirs) = (work != 0, self.works[work], self.works[self.heads[head]]);
-        self.lane(slot).base = head;
-        self.lane(slot).refusal = None;
-        if changed && rng.chance(faults.conflict) {
+        if self.lane(slot).own.is_none_or(|(of, _)| of != call) {
+            let work = self.lane(slot).work();
+            self.lane(slot).own = Some((call, work));
+        }
+        if onto == Onto::Branch && self.lane(slot).base.is_none() && self.planted == Some(Planted::KeepsLostGround) {
+            self.lane(slot).base = Some(head);
+            let report = Box::new(self.look(&attempt, slot));
+            return Ok(Fact::Merged { attempt, call, number, merge: Merge::Merged { report } });
+        }
+        let (under, carries) = match &onto {
+            Onto::Branch => (self.heads[head], BTreeSet::new()),
+            Onto::Candidate(candidate) => {
+                self.meetings.ahead += 1;
+                let known = self.candidates.get(&(candidate.attempt.clone(), candidate.tree.clone())).cloned();
+                known.ok_or_else(|| format!("{attempt} is to be brought onto {candidate:?}, which was never there"))?
+            }
+        };
+        let merge = self.merge_versions(rng, faults, slot, under);
+        let lane = self.lane(slot);
+        if onto != Onto::Branch && merge.is_none() {
+            return Ok(Fact::Merged {
+                attempt,
+                call,
+                number,
+                merge: Merge::Conflicts { files: conflicts(), notes: Vec::new() },
+            });
+        }
+        lane.base = (onto == Onto::Branch).then_some(head);
+        (lane.under, lane.carries) = (under, carries);
+        lane.refusal = None;
+        let Some(work) = merge else {
             self.meetings.conflicts += 1;
+            let own = self.lane(slot).own.map_or(0, |(_, own)| own);
+            let ours = self.works[own];
             let work = Work { gates: [rng.chance(400); 2], checks: ours.checks, breaks_gates: false };
-            let (work, markers) = (self.new_work(work), vec!["src/lib.rs".to_owned()]);
+            let work = self.new_work(work);
             self.change(slot, |dirt| {
                 dirt.work = work;
-                dirt.markers.clone_from(&markers);
+                dirt.markers = conflicts();
             });
-            return Ok(Fact::Merged { attempt, call, merge: Merge::Conflicts { files: markers } });
+            return Ok(Fact::Merged {
+                attempt,
+                call,
+                number,
+                merge: Merge::Conflicts { files: conflicts(), notes: Vec::new() },
+            });
+        };
+        self.change(slot, |dirt| dirt.work = work);
+        let report = Box::new(self.look(&attempt, slot));
+        let lane = self.lane(slot);
+        let (version, mut carries) = (lane.version(), lane.carries.clone());
+        carries.insert(attempt.clone());
+        self.candidates.insert((attempt.clone(), report.tree.clone()), (version, carries));
+        Ok(Fact::Merged { attempt, call, number, merge: Merge::Merged { report } })
+    }
+
+    /// What comes of the lane's own work and that version, the same every time; nothing if they are in conflict.
+    fn merge_versions(&mut self, rng: &mut Rng, faults: &Faults, slot: Slot, theirs: usize) -> Option<usize> {
+        let own = self.lane(slot).own.map_or(0, |(_, own)| own);
+        if own == 0 {
+            return Some(0);
         }
-        if changed {
+        if let Some(known) = self.merged.get(&(own, theirs)) {
+            return *known;
+        }
+        let (ours, base) = (self.works[own], self.works[theirs]);
+        let merge = if rng.chance(faults.conflict) {
+            None
+        } else {
             let mut still = |holds: bool| holds && !rng.chance(faults.together);
-            let gates = [still(ours.gates[0] && theirs.gates[0]), still(ours.gates[1] && theirs.gates[1])];
+            let gates = [still(ours.gates[0] && base.gates[0]), still(ours.gates[1] && base.gates[1])];
             let checks = [still(ours.checks[0]), still(ours.checks[1])];
             // Now and then somebody else has done the very same.
-            let work = if rng.chance(20) {
-                0
-            } else {
-                self.new_work(Work { gates, checks, breaks_gates: ours.breaks_gates || theirs.breaks_gates })
-            };
-            self.change(slot, |dirt| dirt.work = work);
-        }
-        let report = Box::new(self.look(&attempt, slot));
-        Ok(Fact::Merged { attempt, call, merge: Merge::Merged { report } })
+            let breaks_gates = ours.breaks_gates || base.breaks_gates;
+            Some(if rng.chance(20) { 0 } else { self.new_work(Work { gates, checks, breaks_gates }) })
+        };
+        self.merged.insert((own, theirs), merge);
+        merge
     }
 
     fn change(&mut self, slot: Slot, change: impl FnOnce(&mut Dirt)) {
@@ -136,8 +193,12 @@ impl World {
     fn proven(&mut self, attempt: &AttemptId, slot: Slot, ground: Ground) -> Result<(), Breach> {
         let not = |why: &str| Err(format!("{attempt} lands as {ground:?} without ground: {why}"));
         let (head, tree) = (self.commits.len(), self.lane(slot).tree());
-        if self.lane(slot).base != head {
-            return not(&format!("it was checked on {} commits, and the branch has {head}", self.lane(slot).base));
+        if self.lane(slot).base != Some(head) {
+            return not(&format!("it was checked on {:?} commits, and the branch has {head}", self.lane(slot).base));
+        }
+        let there = |attempt: &AttemptId| self.commits.iter().any(|commit| commit.attempt == *attempt);
+        if let Some(gone) = self.lane_at(slot).carries.iter().find(|attempt| !there(attempt)) {
+            return not(&format!("the work of {gone} is in its tree, and has not landed"));
         }
         if let Some(dirt) = &self.lane(slot).dirt {
             if dirt.any() && dirt.owner != *attempt {

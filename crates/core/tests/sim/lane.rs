@@ -1,5 +1,7 @@
 //! A working tree of the world: who lives in it, what lies in it, and what runs in it.
 
+use std::collections::BTreeSet;
+
 use ralphloop_core::event::{CheckRef, CheckStage, Fact};
 use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, TreeId};
 use ralphloop_core::review::ReviewReport;
@@ -28,8 +30,14 @@ pub(crate) type Slot = usize;
 pub(crate) struct Lane {
     /// The attempt that it was made ready for last, until it has landed or was put back.
     pub(crate) resident: Option<AttemptId>,
-    /// How many commits it stands on.
-    pub(crate) base: usize,
+    /// How many commits it stands on; none if that is a candidate.
+    pub(crate) base: Option<usize>,
+    /// The version of the work that it stands on.
+    pub(crate) under: usize,
+    /// The version that a call left, before it was merged.
+    pub(crate) own: Option<(CallNumber, usize)>,
+    /// Attempts that are in the tree and had not landed when it was merged with them.
+    pub(crate) carries: BTreeSet<AttemptId>,
     pub(crate) dirt: Option<Dirt>,
     pub(crate) process: Option<Process>,
     /// Tells what runs from what ran before.
@@ -45,8 +53,13 @@ impl Lane {
         self.dirt.as_ref().map_or(0, |d| d.work)
     }
 
+    /// The version of all that is in it.
+    pub(crate) fn version(&self) -> usize {
+        if self.work() == 0 { self.under } else { self.work() }
+    }
+
     pub(crate) fn tree(&self) -> TreeId {
-        TreeId(format!("{}.{}", self.base, self.work()))
+        TreeId(self.version().to_string())
     }
 
     pub(crate) fn is_dirty(&self) -> bool {

@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) conflicts: u64,
     /// Landings after conflicts.
     pub(crate) resolved: u64,
+    /// Merges onto what had not landed yet.
+    pub(crate) ahead: u64,
 }
 
 impl Tally {
@@ -44,6 +46,7 @@ impl Tally {
         self.merges += other.merges;
         self.conflicts += other.conflicts;
         self.resolved += other.resolved;
+        self.ahead += other.ahead;
     }
 }
 

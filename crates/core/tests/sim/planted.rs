@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ralphloop_core::effect::Effect;
+use ralphloop_core::effect::{Effect, Onto};
 use ralphloop_core::event::{CheckRef, CheckStage, Fact, PlanChange, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::ids::{AttemptId, LaneId};
@@ -87,6 +87,10 @@ pub(crate) enum Planted {
     IgnoresTheTouch,
     /// Whatever a reviewer says is taken for an objection.
     HearsObjections,
+    /// What was prepared on a candidate that came to nothing lands as it is.
+    KeepsLostGround,
+    /// What was prepared on a candidate is taken to stand on the branch.
+    LandsAhead,
 }
 
 /// What is known of the moment at which an effect is asked for.
@@ -99,7 +103,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 35] = [
+    pub(crate) const ALL: [Self; 37] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -135,6 +139,8 @@ impl Planted {
         Self::SendsBackForEver,
         Self::IgnoresTheTouch,
         Self::HearsObjections,
+        Self::KeepsLostGround,
+        Self::LandsAhead,
     ];
 
     /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that
@@ -173,6 +179,11 @@ impl Planted {
             Self::TrustsTheMerge => {
                 if let Fact::Merged { merge: merge @ Merge::Merged { .. }, .. } = fact {
                     *merge = Merge::Current;
+                }
+            }
+            Self::LandsAhead => {
+                if let Fact::Merged { number, .. } = fact {
+                    *number = 0;
                 }
             }
             Self::IgnoresMarkers => {
@@ -232,7 +243,10 @@ impl Planted {
             }
             (Self::LandsTwoAtOnce, effect @ Effect::Land { .. }) => {
                 let next = moment.run.attempts().find_map(|a| match &a.phase {
-                    Phase::Queued(proof) => Some(Effect::Merge { attempt: a.id.clone(), call: proof.call }),
+                    Phase::Queued(proof) => {
+                        let (attempt, call) = (a.id.clone(), proof.call);
+                        Some(Effect::Merge { attempt, call, number: 99, onto: Onto::Branch })
+                    }
                     _ => None,
                 });
                 (std::iter::once(effect).chain(next).collect(), Vec::new())
@@ -297,7 +311,7 @@ fn ignore_trespass(fact: &mut Fact, run: Option<&Run>) {
     if let Fact::Trespassed { attempt, .. } = fact
         && let Some(Phase::Merging(proof)) = run.and_then(|run| run.attempt(attempt)).map(|a| &a.phase)
     {
-        *fact = Fact::Merged { attempt: attempt.clone(), call: proof.call, merge: Merge::Current };
+        *fact = Fact::Merged { attempt: attempt.clone(), call: proof.call, number: 0, merge: Merge::Current };
     }
 }
 

@@ -114,6 +114,7 @@ impl Session {
         self.tally.landed = self.world.commits.len() as u64;
         let met = &self.world.meetings;
         (self.tally.merges, self.tally.conflicts, self.tally.resolved) = (met.merges, met.conflicts, met.resolved);
+        self.tally.ahead = met.ahead;
         Ok(self.tally)
     }
 
@@ -317,11 +318,7 @@ impl Session {
     /// Tells the watch if the attempt that was under way is over for good.
     fn conclude(&mut self, attempt: &AttemptId, charged: u32) {
         let Some(record) = self.run().record(&attempt.story) else { return };
-        // What could not be merged came to nothing, even if it was the last that its story had.
-        let unmerged = record.reason.as_deref().is_some_and(|reason| reason.starts_with("not merged"));
-        let over = record.charged > charged
-            || matches!(record.state, StoryState::Landed { .. } | StoryState::Blocked)
-            || (record.state == StoryState::Failed && !unmerged);
+        let over = record.charged > charged || matches!(record.state, StoryState::Landed { .. } | StoryState::Blocked);
         if over {
             self.watch.concluded(attempt);
         }
@@ -401,8 +398,8 @@ impl Session {
             }
             Effect::Revert { attempt, .. } => world.revert(rng, faults, attempt, slot)?,
             Effect::Merge { .. } if slot == 0 => return Err("a merge is asked for in the user's checkout".to_owned()),
-            Effect::Merge { attempt, call } => {
-                let fact = world.merge(rng, faults, (attempt, call, slot))?;
+            Effect::Merge { attempt, call, number, onto } => {
+                let fact = world.merge(rng, faults, (attempt, call, slot), (number, onto))?;
                 self.in_a_while(fact, slot);
                 return Ok(());
             }
@@ -430,6 +427,13 @@ impl Session {
             }
             Effect::StopWork { attempt } => {
                 if world.stop_work(&attempt, slot) {
+                    let (number, delay) = (world.lane(slot).number, rng.below(3000));
+                    self.later(delay, Action::EndProcess { slot, number, stopped: true });
+                }
+                return Ok(());
+            }
+            Effect::StopCheck { attempt } => {
+                if world.stop_check(&attempt, slot) {
                     let (number, delay) = (world.lane(slot).number, rng.below(3000));
                     self.later(delay, Action::EndProcess { slot, number, stopped: true });
                 }

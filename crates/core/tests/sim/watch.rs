@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ralphloop_core::effect::{Brief, Effect};
-use ralphloop_core::event::{Event, Fact, StopLevel};
+use ralphloop_core::effect::{Brief, Effect, Onto};
+use ralphloop_core::event::{CheckStage, Event, Fact, StopLevel};
 use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::graph::wanted;
 use ralphloop_core::ids::{AgentId, AttemptId, LaneId, StoryId};
@@ -44,9 +44,13 @@ pub(crate) struct Watch {
     unmerged: BTreeMap<StoryId, u32>,
     /// Something was moved or broken under the run, and it knows.
     halted: bool,
-    /// Proven attempts in the order in which they were, and how it was one fact ago.
+    /// Proven attempts in the order in which they were.
+    proven: Vec<AttemptId>,
+    /// Those of them that wait for their turn, and those that did one fact ago.
     queue: Vec<AttemptId>,
     queue_before: Vec<AttemptId>,
+    /// Attempts that were brought onto what had not landed yet.
+    ahead: BTreeSet<AttemptId>,
     /// For whom the branch stands still.
     turn: Option<AttemptId>,
     restarts: u32,
@@ -101,10 +105,11 @@ impl Watch {
     fn watch_lanes(&mut self, run: &Run) -> Result<(), Breach> {
         let waits = |a: &&Attempt| matches!(a.phase, Phase::Queued(_));
         self.queue_before.clone_from(&self.queue);
-        self.queue.retain(|id| run.attempt(id).as_ref().is_some_and(waits));
-        for attempt in run.attempts().filter(waits) {
-            if !self.queue.contains(&attempt.id) {
-                self.queue.push(attempt.id.clone());
+        self.queue = run.attempts().filter(waits).map(|a| a.id.clone()).collect();
+        self.proven.retain(|id| run.attempt(id).is_some());
+        for id in &self.queue {
+            if !self.proven.contains(id) {
+                self.proven.push(id.clone());
             }
         }
         if self.turn.as_ref().is_some_and(|id| run.attempt(id).is_none()) {
@@ -136,6 +141,8 @@ impl Watch {
         self.halted = false;
         self.turn = None;
         self.queue.clear();
+        self.proven.clear();
+        self.ahead.clear();
         self.restarts += 1;
         self.overspent.clear();
         self.stop = None;
@@ -164,6 +171,11 @@ impl Watch {
     /// What the core asks for.
     pub(crate) fn asked(&mut self, effect: &Effect, policy: &Policy, run: &Run) -> Result<(), Breach> {
         let stopped_now = self.stop == Some(StopLevel::Now);
+        if let Effect::Merge { attempt, .. } = effect
+            && !self.proven.contains(attempt)
+        {
+            self.proven.push(attempt.clone());
+        }
         match effect {
             Effect::Begin { attempt, .. }
             | Effect::StartAgent { attempt, .. }
@@ -180,6 +192,9 @@ impl Watch {
                 if stopped_now {
                     return Err(format!("{attempt}: an agent is started although the run is to stop at once"));
                 }
+                if let Some(wait) = run.wait() {
+                    return Err(format!("{attempt}: an agent is started while the run waits: {}", wait.reason));
+                }
                 self.release(attempt);
                 self.calls_agent(attempt, brief, policy, run)?;
             }
@@ -195,10 +210,21 @@ impl Watch {
                 self.providers.reviews(attempt, agent, run.last_at())?;
                 self.counts(attempt, policy, run)?;
             }
+            Effect::Merge { attempt, onto: Onto::Candidate(first), .. } => {
+                if run.attempt(&first.attempt).is_none() {
+                    return Err(format!("{attempt} is to be brought onto {}, which is over", first.attempt));
+                }
+                self.ahead.insert(attempt.clone());
+            }
             Effect::Merge { attempt, .. } => {
-                if let Some(first) = self.queue_before.first().filter(|first| *first != attempt) {
+                self.ahead.remove(attempt);
+                let waited = |id: &&AttemptId| *id == attempt || self.queue_before.contains(id);
+                if let Some(first) = self.proven.iter().find(waited).filter(|first| *first != attempt) {
                     return Err(format!("{attempt} lands before {first}, which was proven before it"));
                 }
+                self.takes_turn(attempt)?;
+            }
+            Effect::RunCheck { attempt, stage: CheckStage::Merged(_), .. } if !self.ahead.contains(attempt) => {
                 self.takes_turn(attempt)?;
             }
             Effect::Land { attempt, .. } => self.takes_turn(attempt)?,
@@ -290,6 +316,8 @@ impl Watch {
     }
 
     fn release(&mut self, attempt: &AttemptId) {
+        self.proven.retain(|id| id != attempt);
+        self.ahead.remove(attempt);
         if self.turn.as_ref() == Some(attempt) {
             self.turn = None;
         }

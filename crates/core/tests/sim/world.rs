@@ -50,6 +50,8 @@ pub(crate) struct Meetings {
     pub(crate) merges: u64,
     pub(crate) conflicts: u64,
     pub(crate) resolved: u64,
+    /// Merges onto what had not landed yet.
+    pub(crate) ahead: u64,
 }
 
 pub(crate) struct World {
@@ -64,6 +66,10 @@ pub(crate) struct World {
     /// The version of the work after so many commits.
     pub(super) heads: Vec<usize>,
     pub(super) works: Vec<Work>,
+    /// What came of merging one version onto another.
+    pub(super) merged: BTreeMap<(usize, usize), Option<usize>>,
+    /// What was merged, as what version, and whose work is in it.
+    pub(super) candidates: BTreeMap<(AttemptId, TreeId), (usize, BTreeSet<AttemptId>)>,
     pub(crate) last_work: usize,
     pub(super) base_checks: BTreeMap<StoryId, [bool; 2]>,
     pub(super) cannot_run: [bool; 2],
@@ -107,6 +113,8 @@ impl World {
             commits: Vec::new(),
             heads: vec![0],
             works: vec![base],
+            merged: BTreeMap::new(),
+            candidates: BTreeMap::new(),
             last_work: 0,
             base_checks,
             cannot_run: [rng.chance(15), rng.chance(15)],
@@ -154,6 +162,10 @@ impl World {
             self.lanes.resize_with(slot + 1, Lane::default);
         }
         &mut self.lanes[slot]
+    }
+
+    pub(super) fn lane_at(&self, slot: Slot) -> &Lane {
+        &self.lanes[slot]
     }
 
     pub(crate) fn lanes(&self) -> impl Iterator<Item = (Slot, &Lane)> {

@@ -40,11 +40,11 @@ enum Seen {
 }
 
 /// Whether answers hold for what is there now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Holds {
     Yes,
-    /// There are files that git has not been asked about; what was looked into and what not stays right.
-    NotForNewFiles,
+    /// There are these files that git has not been asked about; what was looked into and what not stays right.
+    NotForNewFiles(Vec<RelPath>),
     No,
 }
 
@@ -101,7 +101,7 @@ impl Kept {
         if self.left_alone_has_tracked(&scan.index) {
             return Holds::No;
         }
-        let mut holds = Holds::Yes;
+        let mut asked_about = Vec::new();
         for pair in Pairs::new(&self.work().entries, &scan.work.entries) {
             match pair {
                 Pair::Both(before, now) => {
@@ -119,10 +119,10 @@ impl Kept {
                 Pair::Left(gone) if says_what_is_ignored(gone) => return Holds::No,
                 Pair::Left(_) => {}
                 Pair::Right(new) if new.node.is_directory() || says_what_is_ignored(new) => return Holds::No,
-                Pair::Right(_) => holds = Holds::NotForNewFiles,
+                Pair::Right(new) => asked_about.push(new.path.clone()),
             }
         }
-        holds
+        if asked_about.is_empty() { Holds::Yes } else { Holds::NotForNewFiles(asked_about) }
     }
 
     /// Git calls no directory ignored that has something tracked in it.
@@ -139,7 +139,7 @@ fn says_what_is_ignored(entry: &Entry) -> bool {
 }
 
 /// Files outside the repository, as they were at a time.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Watched {
     files: Vec<(PathBuf, Option<Stat>)>,
     /// There are others that nobody can name.

@@ -1,5 +1,7 @@
 //! Checkpoints: taken, found again, dropped.
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use ralphloop_core::ids::{CommitId, TreeId};
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,19 @@ impl Repository {
     /// content, mode and times. Nothing of the user's is changed. A checkpoint of the same name is replaced.
     pub async fn checkpoint(&self, name: &str) -> Result<Checkpoint, CheckpointError> {
         let scan = self.scan(None).await?;
+        self.checkpoint_of(scan, name).await
+    }
+
+    /// The same, where nothing was done in the tree since its id was last asked for: it is not walked again if that was just
+    /// now.
+    pub async fn checkpoint_as_looked_at(&self, name: &str) -> Result<Checkpoint, CheckpointError> {
+        match self.scan_on(Vec::new()).await? {
+            Some(scan) => self.checkpoint_of(scan, name).await,
+            None => self.checkpoint(name).await,
+        }
+    }
+
+    async fn checkpoint_of(&self, scan: Scan, name: &str) -> Result<Checkpoint, CheckpointError> {
         let name = name.to_owned();
         let Saved { scan, read, notes } = self.blocking(move |this| this.save(scan)).await?;
         self.hold(&scan, &read).await?;
@@ -139,6 +154,22 @@ impl Repository {
         .await
     }
 
+    /// The same, where nothing was done in the tree since the last look but that `written` were written: only they are looked
+    /// at, if that look was just now.
+    pub async fn tree_id_after(&self, written: &[PathBuf]) -> Result<TreeId, ScanError> {
+        let written = written.iter().map(|path| super::bytes_of(path).to_vec()).collect();
+        match self.scan_on(written).await? {
+            None => self.tree_id().await,
+            Some(scan) => {
+                self.blocking(move |this| {
+                    let scan = this.compare_contents(scan)?;
+                    Ok(tree_id(&scan.work))
+                })
+                .await
+            }
+        }
+    }
+
     pub(super) fn record(&self, name: &str) -> Result<Arc<Record>, StoreError> {
         if let Some(record) = self.remembered_record().filter(|record| record.name == name) {
             return Ok(record);
@@ -150,6 +181,7 @@ impl Repository {
 
     /// Finds out every content of the tree, to compare it.
     pub(super) fn compare_contents(&self, mut scan: Scan) -> Result<Scan, ScanError> {
+        let looked = Instant::now();
         let record = self.remembered_record();
         let look = self.remembered_look();
         let earlier: Vec<&Listing> = record.iter().map(|record| &record.work).chain(look.as_deref()).collect();
@@ -165,6 +197,7 @@ impl Repository {
         let kept = Kept::of_look(Arc::clone(&scan.answers), Arc::clone(&look), scan.git.clone(), &scan.index);
         self.remember(|memory| {
             memory.look = Some(look);
+            memory.looked = Some(looked);
             memory.answers = Some(Arc::new(kept));
         });
         Ok(scan)

@@ -15,6 +15,7 @@ use super::scan::ScanError;
 use super::store::{PackWriter, StoreError};
 use super::walk::lstat_numbers;
 use super::{SnapshotLimits, path};
+use crate::attributes;
 
 /// How often a file that changes while it is read is read again.
 const TRIES: usize = 3;
@@ -59,6 +60,9 @@ impl Filler<'_> {
     /// Fills in the content of every file of `listing`.
     pub(super) fn fill(&self, listing: &mut Listing, mut purpose: Purpose<'_>) -> Result<Filled, ScanError> {
         let mut filled = Filled::default();
+        if matches!(purpose, Purpose::Save(_)) {
+            self.fill_attributes(listing)?;
+        }
         let mut unknown = self.ask_others(listing, &purpose, &mut filled);
         unknown.sort_unstable_by_key(|file| file.size);
         let mut total = 0_u64;
@@ -91,6 +95,27 @@ impl Filler<'_> {
             entry.node = Node::File(content);
         }
         Ok(filled)
+    }
+
+    /// Finds out the attributes of everything but links, which have none of a person's. A path that is as it was had them as
+    /// they were: a change of them gives it another time of change.
+    fn fill_attributes(&self, listing: &mut Listing) -> Result<(), ScanError> {
+        let mut earlier = self.earlier.first().map(|list| (list.entries.iter().peekable(), list.clock));
+        for entry in listing.entries.iter_mut().filter(|entry| !matches!(entry.node, Node::Link(_))) {
+            if let Some((entries, clock)) = &mut earlier {
+                while entries.next_if(|before| before.path < entry.path).is_some() {}
+                if let Some(before) = entries.peek().filter(|before| before.path == entry.path)
+                    && before.stat.agrees(&entry.stat)
+                    && !before.is_racy(*clock)
+                {
+                    entry.attributes.clone_from(&before.attributes);
+                    continue;
+                }
+            }
+            let full = self.root.join(std::ffi::OsStr::from_bytes(&entry.path));
+            entry.attributes = attributes::read(&full).map_err(|source| self.failed(entry, source))?;
+        }
+        Ok(())
     }
 
     /// Takes the word of the index and of earlier looks; returns the files of which neither knows.

@@ -90,7 +90,7 @@ impl Repository {
     }
 
     /// The tree of HEAD, where it is remembered.
-    fn known_tree(&self, head: &Head) -> Option<Oid> {
+    pub(super) fn known_tree(&self, head: &Head) -> Option<Oid> {
         let memory = self.shared.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         memory.head_tree.filter(|(commit, _)| Some(*commit) == head.commit).map(|(_, tree)| tree)
     }

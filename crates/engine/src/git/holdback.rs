@@ -141,8 +141,15 @@ mod tests {
 
     fn judged(path: &str, size: u64, head: &'static [u8]) -> Option<&'static str> {
         let stat = Stat { dev: 0, ino: 0, size, mtime: 0, ctime: 0, links: 1 };
-        let entry =
-            Entry { path: path.into(), class: Class::Untracked, mode: 0o644, stat, node: Node::File(Content::Unknown) };
+        let entry = Entry {
+            path: path.into(),
+            class: Class::Untracked,
+            mode: 0o644,
+            owner: (0, 0),
+            attributes: Vec::new(),
+            stat,
+            node: Node::File(Content::Unknown),
+        };
         why(&entry, HoldBack::default(), &HashSet::from([b"target".to_vec()]), &|_| head.to_vec())
     }
 

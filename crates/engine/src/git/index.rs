@@ -89,6 +89,11 @@ impl Index {
             .is_ok()
     }
 
+    /// Bytes of all files in it, each as far as its size fits into the index.
+    pub(super) fn bytes(&self) -> u64 {
+        self.file.iter().flat_map(|file| file.entries()).map(|entry| u64::from(entry.stat.size)).sum()
+    }
+
     /// Paths of submodules.
     pub(super) fn submodules(&self) -> Vec<RelPath> {
         self.paths()

@@ -278,6 +278,13 @@ impl Repository {
     /// Whether the checkpoint's commit can still be read.
     async fn unreadable_objects(&self, record: &Record) -> Result<Option<String>, CheckpointError> {
         let Some(commit) = record.head.commit else { return Ok(None) };
+        // Where both lie in files of their own, as they do when a run has just made them, git need not be asked.
+        if let Some(tree) = self.known_tree(&record.head)
+            && self.lies_alone(commit)
+            && self.lies_alone(tree)
+        {
+            return Ok(None);
+        }
         let question = format!("{commit}^{{tree}}");
         let answer = self.read().args(["cat-file", "-e", &question]).answer().await?;
         if answer.success()
@@ -290,6 +297,13 @@ impl Repository {
             "the repository is not the one of the checkpoint: commit {commit} can't be read: {}",
             answer.message()
         )))
+    }
+
+    fn lies_alone(&self, oid: Oid) -> bool {
+        let name = oid.to_string();
+        let (folder, file) = name.split_at(2);
+        let object = self.places().common_dir.join("objects").join(folder).join(file);
+        std::fs::symlink_metadata(object).is_ok_and(|found| found.is_file() && found.len() > 0)
     }
 
     async fn is_ancestor(&self, before: Oid, now: Oid) -> Result<bool, CheckpointError> {

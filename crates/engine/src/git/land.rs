@@ -55,6 +55,9 @@ pub struct Landed {
     pub changed_by_hooks: Vec<PathBuf>,
     /// Tracked paths that differ from the commit although it was made: a hook left them so. No story should start on top.
     pub left_dirty: Vec<PathBuf>,
+    /// What was written into the tree for the commit, by paths relative to the top; `None` where a hook could have changed
+    /// more, or something was taken out.
+    pub written: Option<Vec<PathBuf>>,
     /// What else a person should know.
     pub notes: Vec<String>,
 }
@@ -188,6 +191,7 @@ impl Repository {
         match self.commit(&record, &sorted, landing, &mut written).await {
             Ok(mut landed) => {
                 landed.kept = kept;
+                landed.written = landed.written.filter(|_| sorted.held.is_empty());
                 landed.notes.splice(0..0, sorted.notes);
                 let held = sorted.held;
                 let slug = checkpoint.slug();
@@ -213,8 +217,10 @@ impl Repository {
     ) -> Result<Landed, LandError> {
         let mut staged = sorted.commit.clone();
         let index = super::index::Index::read(&self.places().git_dir, self.shared.hash).map_err(ScanError::from)?;
+        let mut written_back = Vec::new();
         for (file, bytes) in &landing.write_back {
             let at = written.write(&self.places().top, file, bytes)?;
+            written_back.push(at.clone());
             if index.has(bytes_of(&at)) {
                 staged.push(bytes_of(&at).to_vec());
             }
@@ -257,7 +263,8 @@ impl Repository {
             Ok(answer) => notes.push(format!("git said after the commit: {}", answer.message())),
             Err(error) => notes.push(format!("the commit was made, but {error}")),
         }
-        self.verify(record, expected, landing, notes).await
+        let landed = self.verify(record, expected, landing, notes).await?;
+        Ok(Landed { written: (!has_hooks).then_some(written_back), ..landed })
     }
 
     async fn tree_of_head(&self, record: &Record) -> Result<Option<Oid>, LandError> {
@@ -319,6 +326,7 @@ impl Repository {
             kept: None,
             changed_by_hooks,
             left_dirty,
+            written: None,
             notes,
         })
     }
@@ -514,14 +522,17 @@ impl WrittenBack {
     }
 }
 
-/// Replaces a file's bytes in one step, its mode kept.
+/// Replaces a file's bytes in one step; mode, owner and attributes stay.
 fn replace(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mode = fs::metadata(file).map_or(0o644, |metadata| metadata.permissions().mode() & 0o7777);
+    let old = fs::metadata(file).ok();
     let temporary = file.with_file_name(format!(".ralphloop-{}.tmp", uuid::Uuid::now_v7().simple()));
     let write = || -> io::Result<()> {
         let mut new = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         new.write_all(bytes)?;
-        new.set_permissions(fs::Permissions::from_mode(mode))?;
+        match &old {
+            Some(old) => crate::files::be_as(&new, &temporary, file, old)?,
+            None => new.set_permissions(fs::Permissions::from_mode(0o644))?,
+        }
         new.sync_data()?;
         fs::rename(&temporary, file)
     };

@@ -1,6 +1,7 @@
-//! Bringing an attempt's work, which is proven on the commit it began from, onto a newer one. The work is merged as a
-//! tree, with the user's merge drivers; then the working tree is moved to the newer commit, checkpointed there, and given
-//! the merged tree. From then on the attempt is one that began on the newer commit.
+//! Bringing an attempt's work, which is proven on the commit it began from, onto a newer one. The work is made a
+//! commit and merged as a tree, with the user's merge drivers; then the working tree is moved to the newer commit,
+//! checkpointed there, and given the merged tree. From then on the attempt is one that began on the newer commit. What was
+//! merged in vain is merged from the same commit again.
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -52,8 +53,10 @@ impl From<super::StoreError> for MergeError {
 /// What is to be merged, and onto what.
 #[derive(Debug, Clone)]
 pub struct Merging<'a> {
-    /// The newer commit; the one of the checkpoint is an ancestor of it.
+    /// The newer commit; one of the checkpoint's commit and the work's parent is an ancestor of it.
     pub onto: &'a CommitId,
+    /// The work as it was made a commit before its last merge, if nothing was added to it since.
+    pub work: Option<Work>,
     /// The ref under which the work is kept as it is before the merge.
     pub kept_under: &'a str,
     /// The message of that.
@@ -62,47 +65,83 @@ pub struct Merging<'a> {
     pub spec: &'a [PathBuf],
 }
 
-/// What came of a merge.
+/// An attempt's work, before any merge, as a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MergeOutcome {
-    /// The working tree holds the merged tree.
-    Clean,
-    /// The working tree holds the merge with its conflicts marked.
-    Conflicts {
-        /// The files in conflict.
-        files: Vec<PathBuf>,
-        /// The tree as it was given, for [`Repository::changed_since`].
-        tree: String,
-    },
+pub struct Work(String);
+
+/// What a merge comes to, before the working tree is given it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// The work.
+    pub work: Work,
+    /// The merged tree, with conflicts marked in it.
+    pub tree: String,
+    /// The files in conflict.
+    pub conflicts: Vec<PathBuf>,
+    /// What the index holds as the working tree has it.
+    was_merged: bool,
 }
 
 impl Repository {
-    /// Merges what differs from the checkpoint onto a newer commit. The checkpoint is replaced by one of the newer commit
-    /// under the same name.
-    pub async fn merge_onto(&self, checkpoint: &Checkpoint, merging: Merging<'_>) -> Result<MergeOutcome, MergeError> {
+    /// Merges what differs from the checkpoint with a newer commit, as a tree. The working tree stays as it is.
+    pub async fn try_merge(&self, checkpoint: &Checkpoint, merging: Merging<'_>) -> Result<Trial, MergeError> {
         if let Some(why) = self.missing_frame() {
             return Err(MergeError::Broken { why });
         }
-        let record = self.record(&checkpoint.name)?;
-        let scan = self.scan(Some(Arc::clone(&record))).await?;
-        let scan = Arc::new(self.blocking(move |this| this.compare_contents(scan)).await?);
-        if record.head != scan.head {
-            self.keep_scan(&record, &scan, merging.kept_under, merging.message).await?;
-        }
-        self.restore_frame(checkpoint).await?;
-        self.take_spec_back(merging.spec).await?;
-        let work = self.commit_work(&record, &scan, &merging).await?;
-        let (merged, conflicts) = self.merge_trees(merging.onto, &work).await?;
-        // The index holds the work now, and the tree is the same.
-        self.write().args(["read-tree", "-m", "-u", &work, merging.onto.as_str()]).run().await?;
-        self.write().args(["update-ref", "--no-deref", "HEAD", merging.onto.as_str()]).run().await?;
-        self.checkpoint(&checkpoint.name).await?;
-        self.write().args(["read-tree", "-m", "-u", merging.onto.as_str(), &merged]).run().await?;
-        Ok(if conflicts.is_empty() {
-            MergeOutcome::Clean
+        let was_merged = merging.work.is_some();
+        let work = if let Some(work) = merging.work {
+            // The index tells what the merge before brought, so that it can be taken out again.
+            self.restore_around_index(checkpoint).await?;
+            work
         } else {
-            MergeOutcome::Conflicts { files: conflicts, tree: merged }
-        })
+            let record = self.record(&checkpoint.name)?;
+            let scan = self.scan(Some(Arc::clone(&record))).await?;
+            let scan = Arc::new(self.blocking(move |this| this.compare_contents(scan)).await?);
+            if record.head != scan.head {
+                self.keep_scan(&record, &scan, merging.kept_under, merging.message).await?;
+            }
+            self.restore_frame(checkpoint).await?;
+            self.take_spec_back(merging.spec).await?;
+            Work(self.commit_work(&record, &scan, &merging).await?)
+        };
+        let (tree, conflicts) = self.merge_trees(merging.onto, &work.0).await?;
+        Ok(Trial { work, tree, conflicts, was_merged })
+    }
+
+    /// Moves the working tree to the newer commit, checkpoints it there in place of where it stood, and gives it the merged
+    /// tree.
+    pub async fn take_merge(&self, checkpoint: &Checkpoint, onto: &CommitId, trial: &Trial) -> Result<(), MergeError> {
+        if trial.was_merged {
+            self.write().args(["read-tree", "--reset", "-u", onto.as_str()]).run().await?;
+        } else {
+            // The index holds the work now, and the tree is the same.
+            self.write().args(["read-tree", "-m", "-u", &trial.work.0, onto.as_str()]).run().await?;
+        }
+        self.write().args(["update-ref", "--no-deref", "HEAD", onto.as_str()]).run().await?;
+        self.checkpoint(&checkpoint.name).await?;
+        self.write().args(["read-tree", "-m", "-u", onto.as_str(), &trial.tree]).run().await?;
+        Ok(())
+    }
+
+    /// Takes files, in the index and the working tree, as a commit has them; those that it does not have go.
+    pub async fn take_from(&self, commit: &CommitId, files: &[PathBuf]) -> Result<(), GitError> {
+        let source = format!("--source={commit}");
+        self.write().args(["restore", &source, "--staged", "--worktree", "--"]).args(files).run().await?;
+        Ok(())
+    }
+
+    /// Gives the index and the working tree that tree, whatever is in them.
+    pub async fn take_tree(&self, tree: &str) -> Result<(), GitError> {
+        self.write().args(["read-tree", "--reset", "-u", tree]).run().await?;
+        Ok(())
+    }
+
+    /// The index's tree, with these files as the working tree has them.
+    pub async fn tree_of(&self, files: &[PathBuf]) -> Result<String, GitError> {
+        let names: Vec<u8> = files.iter().flat_map(|file| [bytes_of(file), b"\0"].concat()).collect();
+        let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+        self.write().args(update).stdin(names).run().await?;
+        Ok(self.write().arg("write-tree").run().await?.line()?.to_owned())
     }
 
     /// Paths in which the working tree differs from a tree object, new ones that are not ignored among them. The index is

@@ -10,6 +10,7 @@ mod checkpoint;
 mod command;
 mod content;
 mod follow;
+mod foresee;
 mod head;
 mod hold;
 mod holdback;
@@ -23,6 +24,7 @@ mod names;
 mod oid;
 mod preflight;
 mod record;
+mod replace;
 mod restore;
 mod revert;
 mod scan;
@@ -36,6 +38,7 @@ mod worktree;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 pub use branch::{BranchError, Switched};
 pub use checkpoint::{Checkpoint, CheckpointError};
@@ -47,18 +50,24 @@ pub use inspect::{Change, ChangeKind, Frame, Inspection, Repair, Standing};
 pub use keep::{KeepError, Kept};
 pub use land::{HeldBack, HoldBack, LandError, Landed, Landing};
 pub use leftovers::{KeptAttempt, Stored};
-pub use merge::{MergeError, MergeOutcome, Merging};
+pub use merge::{MergeError, Merging, Trial, Work};
 pub use names::{attempt_ref, slug};
 pub use preflight::{Finding, FindingKind, Severity};
+pub(crate) use replace::Replacement;
 pub use revert::{RevertError, RevertReport};
 pub use scan::ScanError;
 pub use store::StoreError;
+pub(crate) use trailers::{FINISH, OwnCommit, RUN, SQUASHED, WORK};
 pub use trailers::{LandedStory, ShownCommit};
 pub use walk::WalkError;
 
 use oid::HashKind;
 use record::{Listing, Record};
 use store::Store;
+
+/// What was found so long ago is taken for what is there, where nothing of ours has run since. Who changes the tree in
+/// that time has changed it just after the look.
+const JUST_NOW: Duration = Duration::from_millis(500);
 
 /// Four directories that are never taken for each other. All absolute, links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +178,8 @@ struct Memory {
     head_tree: Option<(oid::Oid, oid::Oid)>,
     /// The newest look at the tree, with everything hashed.
     look: Option<Arc<Listing>>,
+    /// When that was.
+    looked: Option<Instant>,
     /// Git's newest answers, and what was there then.
     answers: Option<Arc<answers::Kept>>,
 }
@@ -258,6 +269,12 @@ impl Repository {
 
     fn remembered_look(&self) -> Option<Arc<Listing>> {
         self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner).look.clone()
+    }
+
+    /// The newest look, if there was not even time for a person to change something since.
+    fn look_of_just_now(&self) -> Option<Arc<Listing>> {
+        let memory = self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        memory.look.clone().filter(|_| memory.looked.is_some_and(|looked| looked.elapsed() < JUST_NOW))
     }
 
     fn kept_answers(&self) -> Option<Arc<answers::Kept>> {

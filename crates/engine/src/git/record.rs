@@ -3,6 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use super::oid::Oid;
 use super::settings::Settings;
+use crate::attributes::Attributes;
 
 /// Changes of a file that happen within the file system's clock tick leave its times alone. Ticks are 1 to 10 ms.
 const TICK: i64 = 20_000_000;
@@ -106,6 +107,10 @@ pub(crate) struct Entry {
     pub(crate) class: Class,
     /// Permission bits, `07777`.
     pub(crate) mode: u32,
+    /// User and group.
+    pub(crate) owner: (u32, u32),
+    /// Those that are kept. Only found out where the content is saved too.
+    pub(crate) attributes: Attributes,
     pub(crate) stat: Stat,
     pub(crate) node: Node,
 }
@@ -123,6 +128,7 @@ impl Entry {
     /// Proof without reading that nothing happened to this path, seen at `clock`, until `now` was seen.
     pub(crate) fn is_untouched(&self, clock: i64, now: &Self) -> bool {
         self.mode == now.mode
+            && self.owner == now.owner
             && self.node.same_kind(&now.node)
             && match (&self.node, &now.node) {
                 (Node::Link(before), Node::Link(after)) => before == after && self.stat.mtime == now.stat.mtime,

@@ -1,17 +1,18 @@
 //! Single steps on a tree: remove, make, write, adjust. Each is safe to repeat; none follows a link.
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, Timespec, Timestamps, UTIME_OMIT};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, Timespec, Timestamps, UTIME_OMIT, Uid, chownat};
 
 use super::path;
 use super::record::{Entry, Listing, Node, RelPath};
 use super::scan::parent;
 use super::walk::look_at;
+use crate::attributes;
 
 /// A step that failed.
 #[derive(Debug)]
@@ -25,11 +26,13 @@ pub(super) struct Tree<'a> {
     root: &'a Path,
     /// Directories that got write permission for a step.
     opened: RefCell<HashSet<RelPath>>,
+    /// What the system does not let us give its owner or its attributes back.
+    unfit: RefCell<BTreeSet<RelPath>>,
 }
 
 impl<'a> Tree<'a> {
     pub(super) fn new(root: &'a Path) -> Self {
-        Self { root, opened: RefCell::default() }
+        Self { root, opened: RefCell::default(), unfit: RefCell::default() }
     }
 
     fn full(&self, relative: &[u8]) -> PathBuf {
@@ -103,7 +106,7 @@ impl<'a> Tree<'a> {
             let made = match &entry.node {
                 Node::File(_) => {
                     let bytes = bytes.ok_or_else(|| io::Error::other("its content is not in the store"))?;
-                    write_file(&temporary, bytes, entry)
+                    write_file(&temporary, bytes)
                 }
                 Node::Link(target) => std::os::unix::fs::symlink(path(target), &temporary),
                 Node::Fifo => make_node(&temporary, FileType::Fifo, entry.mode, 0),
@@ -114,8 +117,10 @@ impl<'a> Tree<'a> {
                 }
                 Node::Directory => return Err(io::Error::other("a directory is made, not written")),
             };
-            let placed =
-                made.and_then(|()| set_mtime(&temporary, entry.stat.mtime)).and_then(|()| fs::rename(&temporary, full));
+            let placed = made
+                .and_then(|()| self.fit(&temporary, entry))
+                .and_then(|()| set_mtime(&temporary, entry.stat.mtime))
+                .and_then(|()| fs::rename(&temporary, full));
             if placed.is_err() {
                 // The error that is told is the one that mattered.
                 drop(fs::remove_file(&temporary));
@@ -153,19 +158,53 @@ impl<'a> Tree<'a> {
         Ok(false)
     }
 
-    /// Sets mode and time of what has the right content.
-    pub(super) fn adjust(&self, entry: &Entry) -> Result<(), TreeError> {
+    /// Gives what has the right content its mode, time, owner and attributes; whether one of them was another.
+    pub(super) fn adjust(&self, entry: &Entry) -> Result<bool, TreeError> {
         if entry.node.is_directory() {
             // Settled at the end, when nothing happens in it any more.
             self.opened.borrow_mut().insert(entry.path.clone());
-            return Ok(());
+            return Ok(true);
         }
         self.inside(&entry.path, |full| {
-            if !matches!(entry.node, Node::Link(_)) {
-                fs::set_permissions(full, fs::Permissions::from_mode(entry.mode))?;
+            let now = look_at(full)?.ok_or(io::ErrorKind::NotFound)?;
+            let fits = (now.mode, now.owner, now.stat.mtime) == (entry.mode, entry.owner, entry.stat.mtime)
+                && (matches!(entry.node, Node::Link(_)) || attributes::read(full)? == entry.attributes);
+            if !fits {
+                self.fit(full, entry)?;
+                set_mtime(full, entry.stat.mtime)?;
             }
-            set_mtime(full, entry.stat.mtime)
+            Ok(!fits)
         })
+    }
+
+    /// Gives a path the owner, attributes and mode of `entry`. Where the system refuses the first two, it is noted.
+    fn fit(&self, full: &Path, entry: &Entry) -> io::Result<()> {
+        let is_link = matches!(entry.node, Node::Link(_));
+        let now = look_at(full)?.ok_or(io::ErrorKind::NotFound)?;
+        let mut refused = false;
+        if now.owner != entry.owner {
+            let (user, group) = (Uid::from_raw(entry.owner.0), Gid::from_raw(entry.owner.1));
+            let given = chownat(CWD, full, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW);
+            // The group alone is often allowed.
+            refused |= given.is_err();
+            if given.is_err() {
+                let _given = chownat(CWD, full, None, Some(group), AtFlags::SYMLINK_NOFOLLOW);
+            }
+        }
+        if !is_link {
+            refused |= attributes::set(full, &entry.attributes).is_err();
+            // Last: a new owner takes bits away, and an access list sets some.
+            fs::set_permissions(full, fs::Permissions::from_mode(entry.mode))?;
+        }
+        if refused {
+            self.unfit.borrow_mut().insert(entry.path.clone());
+        }
+        Ok(())
+    }
+
+    /// What the system did not let us give its owner or attributes back, so far.
+    pub(super) fn unfit(&self) -> Vec<RelPath> {
+        self.unfit.borrow().iter().cloned().collect()
     }
 
     /// Gives every directory of the record its mode and time back, children first.
@@ -174,8 +213,10 @@ impl<'a> Tree<'a> {
             let full = self.full(&entry.path);
             let failed = |source| TreeError { path: full.clone(), source };
             let Some(now) = look_at(&full).map_err(failed)?.filter(|now| now.node.is_directory()) else { continue };
-            if now.mode != entry.mode {
-                fs::set_permissions(&full, fs::Permissions::from_mode(entry.mode)).map_err(failed)?;
+            let same_attributes =
+                now.stat.ctime == entry.stat.ctime || attributes::read(&full).map_err(failed)? == entry.attributes;
+            if (now.mode, now.owner) != (entry.mode, entry.owner) || !same_attributes {
+                self.fit(&full, entry).map_err(failed)?;
             }
             if now.stat.mtime != entry.stat.mtime {
                 set_mtime(&full, entry.stat.mtime).map_err(failed)?;
@@ -189,15 +230,12 @@ fn temporary_beside(full: &Path) -> PathBuf {
     full.with_file_name(format!(".ralphloop-{}.tmp", uuid::Uuid::now_v7().simple()))
 }
 
-fn write_file(temporary: &Path, bytes: &[u8], entry: &Entry) -> io::Result<()> {
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?;
-    file.write_all(bytes)?;
-    file.set_permissions(fs::Permissions::from_mode(entry.mode))
+fn write_file(temporary: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(temporary)?.write_all(bytes)
 }
 
 fn make_node(temporary: &Path, kind: FileType, mode: u32, rdev: u64) -> io::Result<()> {
-    rustix::fs::mknodat(rustix::fs::CWD, temporary, kind, Mode::from_raw_mode(mode), rdev)?;
-    fs::set_permissions(temporary, fs::Permissions::from_mode(mode))
+    Ok(rustix::fs::mknodat(CWD, temporary, kind, Mode::from_raw_mode(mode), rdev)?)
 }
 
 /// Sets the time of the last change, of a link itself too; the time of the last reading is left as it is.
@@ -209,5 +247,5 @@ fn set_mtime(full: &Path, mtime: i64) -> io::Result<()> {
             tv_nsec: mtime.rem_euclid(1_000_000_000),
         },
     };
-    Ok(rustix::fs::utimensat(rustix::fs::CWD, full, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+    Ok(rustix::fs::utimensat(CWD, full, &times, AtFlags::SYMLINK_NOFOLLOW)?)
 }

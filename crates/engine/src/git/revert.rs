@@ -70,6 +70,8 @@ pub struct RevertReport {
     /// Paths that could not be put back since their content was never kept (see the checkpoint's notes), and new ignored
     /// directories too large to be looked into, which stay.
     pub left: Vec<PathBuf>,
+    /// What the system did not let us give its owner, access list or attributes back.
+    pub unfit: Vec<PathBuf>,
 }
 
 /// What has to be done to one root.
@@ -121,15 +123,18 @@ impl Repository {
             let blobs = self.blobs(&portion).await?;
             report.restored.extend(portion.iter().map(|entry| path(&entry.path)));
             let record = Arc::clone(&record);
-            self.blocking(move |this| this.write_portion(&record.work, &portion, &blobs)).await?;
+            let unfit = self.blocking(move |this| this.write_portion(&record.work, &portion, &blobs)).await?;
+            report.unfit.extend(unfit);
         }
         self.blocking(move |this| {
             let tree = Tree::new(&this.places().top);
             for entry in &work.adjust {
-                tree.adjust(entry)?;
-                report.restored.push(path(&entry.path));
+                if tree.adjust(entry)? {
+                    report.restored.push(path(&entry.path));
+                }
             }
             tree.settle_directories(&record.work)?;
+            report.unfit.extend(tree.unfit().iter().map(|unfit| path(unfit)));
             Ok(report)
         })
         .await
@@ -144,6 +149,11 @@ impl Repository {
     /// Puts back the frame around an attempt's work and leaves the work: what was committed in submodules is part of it.
     pub(super) async fn restore_frame(&self, checkpoint: &Checkpoint) -> Result<(), RevertError> {
         self.restore_git_files(checkpoint, |path| !is_within(path, b"modules")).await
+    }
+
+    /// The same, but for the index.
+    pub(super) async fn restore_around_index(&self, checkpoint: &Checkpoint) -> Result<(), RevertError> {
+        self.restore_git_files(checkpoint, |path| !is_within(path, b"modules") && path != b"index").await
     }
 
     /// Puts back only what git needs to work at all, where an attempt damaged it.
@@ -286,7 +296,7 @@ impl Repository {
         base: &Listing,
         portion: &[Entry],
         blobs: &HashMap<Oid, Vec<u8>>,
-    ) -> Result<(), RevertError> {
+    ) -> Result<Vec<PathBuf>, RevertError> {
         let tree = Tree::new(&self.places().top);
         for entry in portion {
             if entry.stat.links > 1 && tree.link_to_sibling(entry, base)? {
@@ -303,7 +313,7 @@ impl Repository {
             };
             tree.write(entry, bytes)?;
         }
-        Ok(())
+        Ok(tree.unfit().iter().map(|unfit| path(unfit)).collect())
     }
 }
 
@@ -356,9 +366,8 @@ fn compare(
                         let same_name = before.stat.links < 2 || before.stat.ino == now.stat.ino;
                         let could_be = before.stat.size == now.stat.size && same_name;
                         if could_be && has_content(before, now)? {
-                            if before.mode != now.mode || before.stat.mtime != now.stat.mtime {
-                                work.adjust.push(before.clone());
-                            }
+                            // Whatever else of it may have changed is looked at then.
+                            work.adjust.push(before.clone());
                         } else {
                             if now.stat.size > limit {
                                 work.park.push(now.path.clone());
@@ -366,7 +375,9 @@ fn compare(
                             work.write.push(before.clone());
                         }
                     }
-                    Node::Fifo | Node::Socket if before.mode == now.mode && before.stat.mtime == now.stat.mtime => {}
+                    Node::Fifo | Node::Socket if before.stat.mtime == now.stat.mtime => {
+                        work.adjust.push(before.clone())
+                    }
                     _ => {
                         extra.push(now);
                         put(before, work);

@@ -9,7 +9,7 @@ use super::head::{HeadError, read_head};
 use super::index::{Index, IndexError};
 use super::oid::Oid;
 use super::record::{Class, Entry, Head, Listing, Record, RelPath, file_name};
-use super::walk::{Small, Step, WalkError, walk};
+use super::walk::{Small, Step, WalkError, look_at, walk};
 use super::{GitError, Places, Repository, Scope, StoreError, bytes_of};
 
 /// The tree or git's state could not be looked at.
@@ -102,8 +102,8 @@ impl Repository {
         };
         match holds {
             Holds::Yes => Ok(scan),
-            Holds::NotForNewFiles => {
-                let answers = self.ask().await?;
+            Holds::NotForNewFiles(new) => {
+                let answers = self.ask_about(&scan.answers, new).await?;
                 self.blocking(move |_| Ok(Self::classified(scan, answers))).await
             }
             Holds::No => {
@@ -111,6 +111,49 @@ impl Repository {
                 self.blocking(move |this| this.scan_work(own, answers, base.as_deref(), &|_| false)).await
             }
         }
+    }
+
+    /// The last look once more, with what is at `changed` by now and with git's own state as it is: right as long as nothing
+    /// else was done in the tree. Nothing if there is none of just now, or if more may have changed by it.
+    pub(super) async fn scan_on(&self, changed: Vec<RelPath>) -> Result<Option<Scan>, ScanError> {
+        let (Some(look), Some(kept)) = (self.look_of_just_now(), self.kept_answers()) else { return Ok(None) };
+        let own = self.own_state().await?;
+        if !kept.sources_hold(&own.git) || !self.would_be_looked_into(&look, &kept.answers) {
+            return Ok(None);
+        }
+        self.blocking(move |this| {
+            let mut work = Listing::clone(&look);
+            // A file that was replaced gives its folder another time.
+            let folders: Vec<RelPath> = changed.iter().map(|path| parent(path).to_vec()).collect();
+            for path in changed.into_iter().chain(folders) {
+                let full = this.places().top.join(super::path(&path));
+                let now = look_at(&full).map_err(|source| ScanError::Read { path: full, source })?;
+                let now = now.map(|now| Entry { path: path.clone(), ..now });
+                match (work.entries.binary_search_by(|entry| entry.path.cmp(&path)), now) {
+                    (Ok(at), Some(now)) => work.entries[at] = now,
+                    (Err(at), Some(now)) => work.entries.insert(at, now),
+                    (Ok(at), None) => drop(work.entries.remove(at)),
+                    (Err(_), None) => {}
+                }
+            }
+            Ok(Some(this.scan_of(own, work, Arc::clone(&kept.answers))))
+        })
+        .await
+    }
+
+    /// Whether a new look would go into every ignored directory that this one went into: they may have grown.
+    fn would_be_looked_into(&self, look: &Listing, answers: &Answers) -> bool {
+        let limits = self.shared.limits;
+        answers.ignored.iter().filter(|path| look.get(path).is_some_and(|entry| entry.node.is_directory())).all(
+            |path| {
+                let (mut files, mut bytes) = (0_u64, 0_u64);
+                for entry in look.within(path) {
+                    files += 1;
+                    bytes = bytes.saturating_add(entry.stat.size);
+                }
+                files <= limits.ignored_files && bytes <= limits.ignored_bytes
+            },
+        )
     }
 
     /// Asks git what it ignores and how it is set.
@@ -126,6 +169,19 @@ impl Repository {
         let settings = async { Ok::<_, ScanError>(self.settings().await?) };
         let (ignored, (settings, outside)) = tokio::try_join!(ignored, settings)?;
         Ok(Arc::new(Answers { ignored, settings, outside }))
+    }
+
+    /// The same answers, where git has also been asked which of some new files it ignores.
+    async fn ask_about(&self, known: &Answers, new: Vec<RelPath>) -> Result<Arc<Answers>, ScanError> {
+        const NONE: i32 = 1;
+        let question = self.read().args(["check-ignore", "-z", "--stdin"]).stdin(new.join(&0));
+        let answer = question.answer().await?;
+        if !answer.success() && answer.code != Some(NONE) {
+            // It does not look behind links, nor into other repositories; the whole question leaves these out by itself.
+            return self.ask().await;
+        }
+        let ignored = known.ignored.iter().cloned().chain(answer.items().map(<[u8]>::to_vec)).collect();
+        Ok(Arc::new(Answers { ignored, settings: known.settings.clone(), outside: known.outside.clone() }))
     }
 
     async fn own_state(&self) -> Result<OwnState, ScanError> {
@@ -199,13 +255,18 @@ impl Repository {
         let small = Small { files: limits.ignored_files, bytes: limits.ignored_bytes };
         let found = walk(&places.top, small, &step)?;
         let work = Listing { clock: own.clock, entries: found.entries, left_alone: found.left_alone };
+        Ok(self.scan_of(own, work, answers))
+    }
+
+    fn scan_of(&self, own: OwnState, work: Listing, answers: Arc<Answers>) -> Scan {
+        let top = &self.places().top;
         let submodules = own.index.submodules();
-        let submodules = submodules.into_iter().map(|path| (path.clone(), checked_out(&places.top, &path))).collect();
+        let submodules = submodules.into_iter().map(|path| (path.clone(), checked_out(top, &path))).collect();
         let OwnState { head, index, git, .. } = own;
-        Ok(Self::classified(
+        Self::classified(
             Scan { head, index, work, git, submodules, conversions: false, answers: Arc::clone(&answers) },
             answers,
-        ))
+        )
     }
 
     /// The same look, by what git says of it.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::record::{Content, Listing, Node, Record};
 
-const VERSION_LINE: &[u8] = b"ralphloop checkpoint 1\n";
+const VERSION_LINE: &[u8] = b"ralphloop checkpoint 2\n";
 
 /// A pack of which less than half is still needed is left behind when it is larger than this.
 const WASTEFUL_PACK: u64 = 256 * 1024 * 1024;

@@ -1,13 +1,18 @@
 //! What has landed, by the trailers of the commits on the branch: the record that outlives every journal.
 use ralphloop_core::ids::{CommitId, RunId, StoryId};
 
-use super::{GitError, Repository};
+use super::{Answer, Command, GitError, Repository};
 
 /// Names of the trailers that say which attempt a commit is.
-const RUN: &str = "Ralphloop-Run";
+pub(crate) const RUN: &str = "Ralphloop-Run";
 const STORY: &str = "Ralphloop-Story";
 const ATTEMPT: &str = "Ralphloop-Attempt";
-const WORK: &str = "Ralphloop-Work";
+/// Of which work it is.
+pub(crate) const WORK: &str = "Ralphloop-Work";
+/// Of a commit that took the place of several: `STORY#ATTEMPT`, once for each.
+pub(crate) const SQUASHED: &str = "Ralphloop-Squashed";
+/// Of the commit that closes a work.
+pub(crate) const FINISH: &str = "Ralphloop-Finish";
 
 /// A story's commit on the branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,11 +49,8 @@ impl Repository {
 
     /// The same, on a branch by its full name.
     pub async fn landed_on(&self, branch: &str, base: Option<&CommitId>) -> Result<Vec<LandedStory>, GitError> {
-        let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
-        let format = format!("--format=%x02%H{}{}{}{}", value(RUN), value(STORY), value(ATTEMPT), value(WORK));
         let range = base.map_or_else(|| branch.to_owned(), |base| format!("{base}..{branch}"));
-        let args = ["log", "--reverse", "--first-parent", "--no-show-signature", &format, "--end-of-options", &range];
-        let answer = self.read().args(args).answer().await?;
+        let answer = self.listing(&range).answer().await?;
         if !answer.success() {
             // A branch without commits has none of ours either.
             return if answer.message().contains("unknown revision") && base.is_none() {
@@ -57,8 +59,27 @@ impl Repository {
                 Err(answer.into_error())
             };
         }
-        let text = String::from_utf8_lossy(&answer.stdout);
-        Ok(text.split('\u{2}').filter_map(parse).collect())
+        Ok(commits_of(&answer).into_iter().flat_map(OwnCommit::landed).collect())
+    }
+
+    /// The commits of `tip` that are not in `base`, oldest first, along first parents.
+    pub(crate) async fn commits_since(&self, base: &CommitId, tip: &CommitId) -> Result<Vec<OwnCommit>, GitError> {
+        Ok(commits_of(&self.listing(&format!("{base}..{tip}")).run().await?))
+    }
+
+    fn listing(&self, range: &str) -> Command<'_> {
+        let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
+        let names = [RUN, STORY, ATTEMPT, WORK, SQUASHED, FINISH];
+        let format = format!("--format=%x02%H%x00%P{}%x00%s", names.map(value).concat());
+        self.read().args([
+            "log",
+            "--reverse",
+            "--first-parent",
+            "--no-show-signature",
+            &format,
+            "--end-of-options",
+            range,
+        ])
     }
 }
 
@@ -88,18 +109,86 @@ impl Repository {
     }
 }
 
-fn parse(commit: &str) -> Option<LandedStory> {
+/// The commits that [`Repository::listing`] asked for.
+fn commits_of(answer: &Answer) -> Vec<OwnCommit> {
+    let text = String::from_utf8_lossy(&answer.stdout);
+    text.split('\u{2}').skip(1).map(parse).collect()
+}
+
+fn parse(commit: &str) -> OwnCommit {
     let mut fields = commit.trim_end_matches('\n').split('\0');
-    let commit = fields.next()?.to_owned();
-    // A trailer that a hook doubled counts once: the last one is what git's own tools take.
-    let mut last =
-        || fields.next()?.rsplit('\u{1}').next().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-    let (run, story) = (last()?, last()?);
-    Some(LandedStory {
-        commit: CommitId(commit),
-        run: RunId(run),
-        story: StoryId(story),
-        attempt: last().unwrap_or_default(),
-        work: last().unwrap_or_default(),
-    })
+    let mut next = || fields.next();
+    let (commit, parents) = (next().unwrap_or_default(), next().unwrap_or_default());
+    let (run, story, attempt, work) = (last(next()), last(next()), last(next()), last(next()));
+    let (squashed, closes, subject) = (tried(next()), last(next()).is_some(), next());
+    let stories = match story {
+        Some(story) => vec![(story, attempt.unwrap_or_default())],
+        None => squashed,
+    };
+    OwnCommit {
+        commit: CommitId(commit.to_owned()),
+        parent: parents.split(' ').next().filter(|id| !id.is_empty()).map(|id| CommitId(id.to_owned())),
+        subject: subject.unwrap_or_default().to_owned(),
+        run: run.map(|run| RunId(run.to_owned())),
+        stories: stories.into_iter().map(|(story, attempt)| (story.to_owned(), attempt.to_owned())).collect(),
+        closes,
+        work: work.unwrap_or_default().to_owned(),
+    }
+}
+
+/// A trailer that a hook doubled counts once: the last one is what git's own tools take.
+fn last(values: Option<&str>) -> Option<&str> {
+    values?.rsplit('\u{1}').next().map(str::trim).filter(|value| !value.is_empty())
+}
+
+/// `STORY#ATTEMPT`, several; an id may hold a `#` itself.
+fn tried(values: Option<&str>) -> Vec<(&str, &str)> {
+    values.unwrap_or_default().split('\u{1}').filter_map(|value| value.trim().rsplit_once('#')).collect()
+}
+
+/// A commit on the branch of a run, and what its trailers say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnCommit {
+    pub(crate) commit: CommitId,
+    /// Its first parent.
+    pub(crate) parent: Option<CommitId>,
+    pub(crate) subject: String,
+    /// The run that made it.
+    pub(crate) run: Option<RunId>,
+    /// The stories in it, with their attempts.
+    pub(crate) stories: Vec<(String, String)>,
+    /// It closes a work.
+    pub(crate) closes: bool,
+    work: String,
+}
+
+impl OwnCommit {
+    /// The stories that landed with it: its own, or those whose commits it took the place of.
+    fn landed(self) -> Vec<LandedStory> {
+        let Some(run) = self.run else { return Vec::new() };
+        let landed = |(story, attempt): (String, String)| LandedStory {
+            commit: self.commit.clone(),
+            run: run.clone(),
+            story: StoryId(story),
+            attempt,
+            work: self.work.clone(),
+        };
+        self.stories.into_iter().map(landed).collect()
+    }
+
+    /// A run made it, or the closing of its work.
+    pub(crate) fn is_of(&self, run: &RunId, work: &str) -> bool {
+        self.run.as_ref() == Some(run) || (self.closes && self.work == work)
+    }
+
+    pub(crate) fn as_shown(&self) -> ShownCommit {
+        let name = self.commit.as_str();
+        ShownCommit { name: name.get(..10).unwrap_or(name).to_owned(), subject: self.subject.clone() }
+    }
+
+    /// For people.
+    pub(crate) fn shown(&self) -> String {
+        let shown = self.as_shown();
+        format!("{} {}", shown.name, shown.subject)
+    }
 }

@@ -11,6 +11,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
+use crate::attributes::Attributes;
+
 use super::record::{Class, Content, Entry, Node, RelPath, Stat, is_within};
 
 /// What to do with a directory, and with a file, that was found.
@@ -322,6 +324,8 @@ fn stat_of(directory: impl std::os::fd::AsFd, name: &[u8], path: &[u8]) -> io::R
         path: path.to_vec(),
         class: Class::Internal,
         mode: stat.st_mode & 0o7777,
+        owner: (stat.st_uid, stat.st_gid),
+        attributes: Attributes::new(),
         stat: lstat_numbers(&stat),
         node,
     }))

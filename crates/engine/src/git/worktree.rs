@@ -3,6 +3,7 @@ use std::path::Path;
 
 use ralphloop_core::ids::CommitId;
 
+use super::index::{Index, IndexError};
 use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits};
 
 /// The oldest git that merges without a working tree (`merge-tree --write-tree`).
@@ -36,6 +37,25 @@ impl Repository {
     pub async fn loose_files(&self) -> Result<Vec<u8>, GitError> {
         let args = ["ls-files", "--others", "--exclude-standard", "--directory", "-z"];
         Ok(self.read().args(args).run().await?.stdout)
+    }
+
+    /// Tracked files are as the commit has them.
+    pub async fn is_as_committed(&self) -> bool {
+        let args = ["diff-index", "--quiet", "HEAD", "--"];
+        // What only its time says to have changed is looked at by `update-index`, whose answer says no more than that.
+        let refreshed = self.write().args(["update-index", "-q", "--refresh"]).answer().await.is_ok();
+        refreshed && self.read().args(args).answer().await.is_ok_and(|answer| answer.success())
+    }
+
+    /// Tells of a path from the top whether git tracks it, as the index is now.
+    pub fn tracks(&self) -> Result<impl Fn(&Path) -> bool + Send + use<>, IndexError> {
+        let index = Index::read(&self.places().git_dir, self.shared.hash)?;
+        Ok(move |path: &Path| index.has(super::bytes_of(path)))
+    }
+
+    /// Bytes of the tracked files, as the index knows their sizes.
+    pub fn tracked_bytes(&self) -> Result<u64, IndexError> {
+        Ok(Index::read(&self.places().git_dir, self.shared.hash)?.bytes())
     }
 
     /// Forgets working trees of ours whose folders are gone.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ralphloop_agent::client::{Agent, LONGEST_ARGUMENT, PromptDelivery};
-use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER};
-use ralphloop_agent::event::AgentEvent;
+use ralphloop_agent::client::{Agent, Format, LONGEST_ARGUMENT, PromptDelivery};
+use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
+use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
 use ralphloop_agent::prices::Prices;
 use ralphloop_agent::prompt;
 use ralphloop_core::effect::Brief;
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::recorder::Recorder;
+use crate::inside::Handed;
 use crate::process::{Running, StopLevel, Stream};
 use crate::settings::{Settings, Times};
 use crate::{clock, invoke, transcript};
@@ -96,6 +97,15 @@ pub(super) async fn run(parts: &Parts, attempt: AttemptId, calling: Calling, can
     };
     let report = match prompt {
         Err(message) => gone(AgentEnd::CannotStart { message }),
+        Ok(prompt) if let Some(inside) = &parts.shared.inside => {
+            let (folder, environment) = (parts.work.project.clone(), parts.environment.clone());
+            let handed = inside.hand_over((&attempt, call), &prompt, folder, environment, with.times.agent);
+            parts.shared.say(site.started.clone());
+            match handed {
+                Some(handed) => answered(parts, &site, &with, &prompt, handed, &cancel).await,
+                None => gone(AgentEnd::Stopped),
+            }
+        }
         Ok(prompt) => carry_out(parts, &with, &prompt, site, cancel).await.0,
     };
     parts.shared.say(Fact::AgentEnded { attempt, call, agent, report: Box::new(report) });
@@ -239,21 +249,7 @@ async fn watch(
         Ok(ending) => invoke::process_end(&ending),
         Err(error) => return (gone(AgentEnd::Internal { message: error.to_string() }), String::new()),
     };
-    let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
-    let grammar = &parts.shared.settings.grammar;
-    let ending = Ending {
-        process,
-        story: &site.attempt.story,
-        grammar,
-        clock: &clock,
-        took: began.elapsed(),
-        sign_in: agent.sign_in(),
-    };
-    let (mut report, message) = decoder.finish_with_message(ending, &mut events);
-    report.usage = priced(report.usage, report.model.as_deref(), agent, &parts.shared.settings.prices);
-    for event in events {
-        site.heard(parts, event);
-    }
+    let (mut report, message) = conclude(parts, site, agent, decoder, process, began);
     end_transcript(transcript, &mut ours).await;
     match ours {
         Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
@@ -283,6 +279,61 @@ pub(crate) fn priced(usage: Usage, model: Option<&str>, agent: &Agent, prices: &
         None => prices.cost(model.or(agent.model.as_deref()), &usage),
     };
     Usage { estimate, covered: usage.covered.filter(|_| !billed), ..usage }
+}
+
+/// Waits for what the session that drives the run has to say of a call; it reads like the output of a program that prints
+/// its last words only.
+async fn answered(
+    parts: &Parts,
+    site: &Site<'_>,
+    with: &With,
+    prompt: &str,
+    handed: Handed,
+    cancel: &CancellationToken,
+) -> AgentReport {
+    let began = Instant::now();
+    let (words, process) = handed.ended(cancel).await;
+    let mut ours = None;
+    let transcript = begin_transcript(parts, site, &mut ours);
+    let mut decoder = Decoder::new(Format::Text, prompt, LOOP_AFTER);
+    let mut events = Vec::new();
+    decoder.push(AgentStream::Stdout, words.as_bytes(), &mut events);
+    events.drain(..).for_each(|event| site.heard(parts, event));
+    if let Some(recorder) = &transcript {
+        // Why it failed, the end of the transcript says.
+        drop(recorder.write(transcript::Stream::Out, words.into_bytes()).await);
+    }
+    let (mut report, _) = conclude(parts, site, &with.agent, decoder, process, began);
+    end_transcript(transcript, &mut ours).await;
+    if let Some(OurReason::Transcript { message }) = ours {
+        report.end = AgentEnd::Internal { message };
+    }
+    AgentReport { took: began.elapsed(), ..redacted(parts, report) }
+}
+
+/// What a call came to, once all of its words are read; and the whole final message of one that finished.
+fn conclude(
+    parts: &Parts,
+    site: &Site<'_>,
+    agent: &Agent,
+    decoder: Decoder,
+    process: ProcessEnd,
+    began: Instant,
+) -> (AgentReport, String) {
+    let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
+    let ending = Ending {
+        process,
+        story: &site.attempt.story,
+        grammar: &parts.shared.settings.grammar,
+        clock: &clock,
+        took: began.elapsed(),
+        sign_in: agent.sign_in(),
+    };
+    let mut events = Vec::new();
+    let (mut report, message) = decoder.finish_with_message(ending, &mut events);
+    events.into_iter().for_each(|event| site.heard(parts, event));
+    report.usage = priced(report.usage, report.model.as_deref(), agent, &parts.shared.settings.prices);
+    (report, message)
 }
 
 async fn end_transcript(transcript: Option<Recorder>, ours: &mut Option<OurReason>) {

@@ -2,9 +2,12 @@
 //! out.
 
 pub(crate) mod agent;
+mod bring;
 mod check;
+mod generate;
 mod merge;
 pub(crate) mod message;
+pub(crate) mod pool;
 mod recorder;
 mod review;
 mod target;
@@ -14,6 +17,7 @@ pub(crate) mod worktree;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::tz::TimeZone;
@@ -28,11 +32,14 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use generate::{Generated, NoPattern};
+pub use merge::Foreseen;
 pub use target::Target;
 
 use crate::driver::Inbox;
 use crate::gates::cache::Cache;
 use crate::git::Repository;
+use crate::inside::Inside;
 use crate::notice::Notices;
 use crate::process::Spawner;
 use crate::runs::RunFolder;
@@ -59,12 +66,16 @@ pub struct Shared {
     pub work: WorkRef,
     /// How.
     pub settings: Settings,
+    /// The session that drives the run and is its agent; without one, agents are processes.
+    pub inside: Option<Inside>,
     /// Takes secrets out of whatever is kept or shown.
     pub redactor: Redactor,
     /// What gates said of trees before.
     pub cache: Mutex<Cache>,
     /// A gate runs once on a tree, however many lanes ask.
     pub running_gates: GateTurns,
+    /// What is about to land.
+    pub foreseen: Foreseen,
     /// What the working trees of the repository share is written by one command at a time.
     pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
@@ -117,6 +128,9 @@ pub(crate) struct Parts {
     place: Place,
     /// The tree as it was just inspected, until something runs in it.
     inspected: Mutex<Option<TreeId>>,
+    unmerged: merge::Unmerged,
+    /// It has got what git does not carry, in this run.
+    furnished: AtomicBool,
     /// Variables that agents and gates get in this lane.
     environment: Vec<(OsString, OsString)>,
 }
@@ -134,6 +148,8 @@ struct Lane {
     parts: OnceCell<Parts>,
     /// Ends what runs for the attempt under way.
     work: Mutex<CancellationToken>,
+    /// Ends the check that runs.
+    check: Mutex<CancellationToken>,
 }
 
 impl Lane {
@@ -152,6 +168,8 @@ impl Lane {
                         spec: SpecFile::Own,
                         place,
                         inspected: Mutex::default(),
+                        unmerged: Mutex::default(),
+                        furnished: AtomicBool::new(true),
                         environment: Vec::new(),
                     }),
                     Place::Worktrees => worktree::open(shared, id).await,
@@ -204,11 +222,18 @@ impl Lanes {
         if let Effect::StopWork { .. } = effect {
             return lane.token().cancel();
         }
+        if let Effect::StopCheck { .. } = effect {
+            return lane.check.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+        }
         if let Effect::Begin { .. } = effect {
             *lane.work.lock().unwrap_or_else(PoisonError::into_inner) = CancellationToken::new();
         }
         let order = Order::of(effect, run, &self.shared);
-        let cancel = lane.token();
+        let mut cancel = lane.token();
+        if let Order::Check { .. } = order {
+            cancel = cancel.child_token();
+            *lane.check.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
+        }
         tasks.spawn(async move {
             let parts = match lane.parts(&shared, place, id).await {
                 Ok(parts) => parts,
@@ -261,9 +286,7 @@ enum Order {
         call: CallNumber,
         resolves: Vec<String>,
     },
-    Merge {
-        call: CallNumber,
-    },
+    Merge(merge::Order),
     Land {
         call: CallNumber,
         message: message::Message,
@@ -296,7 +319,7 @@ impl Order {
                 &shared.work.project,
             ))),
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
-            Effect::Merge { call, .. } => Self::Merge { call },
+            Effect::Merge { call, number, onto, .. } => Self::Merge(merge::Order { call, number, onto }),
             Effect::Land { attempt, call, ground } => {
                 let message = message::of(run, &attempt, ground, &|text| shared.redact_text(text));
                 let proven = match run.attempt(&attempt).map(|a| &a.phase) {
@@ -308,6 +331,7 @@ impl Order {
             Effect::Revert { reason, .. } => Self::Revert { reason },
             Effect::Settle { .. } => Self::Settle,
             Effect::Begin { .. }
+            | Effect::StopCheck { .. }
             | Effect::StopWork { .. }
             | Effect::CheckPlan
             | Effect::Sleep { .. }
@@ -330,11 +354,11 @@ impl Order {
             Self::Check { stage, check, what, fresh } => {
                 check::run(parts, attempt, stage, check, what.on(inspected), fresh, cancel).await;
             }
-            Self::Checkpoint => tree::checkpoint(parts, attempt).await,
+            Self::Checkpoint => tree::checkpoint(parts, attempt, inspected.is_some()).await,
             Self::Agent(calling) => agent::run(parts, attempt, calling, cancel).await,
             Self::Review(review) => review::run(parts, attempt, *review, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
-            Self::Merge { call } => merge::merge(parts, attempt, call).await,
+            Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
             Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
             Self::Settle => tree::settle(parts, attempt).await,

@@ -71,19 +71,27 @@ fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<(SpecSt
     Ok((before, reconciled))
 }
 
-pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId) {
-    let fact = match take(parts, &attempt).await {
+/// Takes the attempt's checkpoint; `untouched` says that nothing has run in the tree since it was last looked at.
+pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId, untouched: bool) {
+    let fact = match take(parts, &attempt, untouched).await {
         Ok(notes) => Fact::CheckpointTaken { attempt, notes },
         Err(why) => Fact::CheckpointFailed { attempt, why },
     };
     parts.shared.say(fact);
 }
 
-async fn take(parts: &Parts, attempt: &AttemptId) -> Result<Vec<String>, String> {
+async fn take(parts: &Parts, attempt: &AttemptId, untouched: bool) -> Result<Vec<String>, String> {
     files::require_space(parts.shared.folder.path(), ROOM).map_err(|e| e.to_string())?;
     let name = parts.shared.folder.checkpoint_name(attempt);
     // The disk is waited for while the tree is looked at.
-    let (kept, checkpoint) = tokio::join!(keep_spec(parts, attempt), parts.repository.checkpoint(&name));
+    let checkpoint = async {
+        if untouched {
+            parts.repository.checkpoint_as_looked_at(&name).await
+        } else {
+            parts.repository.checkpoint(&name).await
+        }
+    };
+    let (kept, checkpoint) = tokio::join!(keep_spec(parts, attempt), checkpoint);
     kept?;
     Ok(checkpoint.map_err(|e| e.to_string())?.notes)
 }
@@ -124,6 +132,12 @@ pub(super) async fn inspect(parts: &Parts, attempt: AttemptId, call: CallNumber,
 pub(super) fn spec_in_tree(parts: &Parts, attempt: &AttemptId) -> Result<Vec<PathBuf>, String> {
     let kept = SpecState::kept(&parts.shared.folder.spec_before(attempt));
     Ok(kept.map_err(|e| e.to_string())?.paths_below(&parts.repository.places().top))
+}
+
+/// The spec's files in the lane as they will be written when the attempt lands.
+pub(super) fn spec_once_landed(parts: &Parts, attempt: &AttemptId) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let (before, reconciled) = reconcile(parts, attempt, true).map_err(|e| e.to_string())?;
+    Ok(reconciled.write_back(&before, &parts.repository.places().top))
 }
 
 /// What somebody moved outside the worktrees meanwhile.
@@ -306,7 +320,7 @@ async fn try_to_land(
         && landed.left_dirty.is_empty()
         && landed.held_back.is_empty()
     {
-        carry_over_results(parts, &proven).await;
+        carry_over_results(parts, &proven, landed.written.as_deref()).await;
     }
     forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;
     Ok((landed.commit.clone(), reconciled.notes.into_iter().chain(landing_notes(landed)).collect()))
@@ -343,8 +357,12 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
 
 /// The landed tree differs from the proven one only by the marks that the tool itself has set in the spec, so what gates
 /// said of the one holds for the other, and the next story's base is known.
-async fn carry_over_results(parts: &Parts, proven: &TreeId) {
-    if let Ok(landed) = parts.repository.tree_id().await {
+async fn carry_over_results(parts: &Parts, proven: &TreeId, written: Option<&[PathBuf]>) {
+    let landed = match written {
+        Some(written) => parts.repository.tree_id_after(written).await,
+        None => parts.repository.tree_id().await,
+    };
+    if let Ok(landed) = landed {
         let mut cache = parts.shared.cache.lock().unwrap_or_else(PoisonError::into_inner);
         // A cache that cannot be written only costs time.
         drop(cache.carry_over(proven, &landed));
@@ -466,6 +484,12 @@ fn revert_notes(report: &RevertReport) -> Vec<String> {
         .collect();
     if !report.left.is_empty() {
         notes.push(format!("left as they are, since their content was not kept: {}", shown(&report.left)));
+    }
+    if !report.unfit.is_empty() {
+        let unfit = shown(&report.unfit);
+        notes.push(format!(
+            "the system does not let us give these their owner, access list or attributes back: {unfit}"
+        ));
     }
     notes
 }

@@ -3,23 +3,26 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::CheckResult;
-use ralphloop_core::ids::{AttemptId, LaneId};
+use ralphloop_core::ids::{AttemptId, CommitId, LaneId};
 use ralphloop_core::policy::{Gate, Place};
 use tokio_util::sync::CancellationToken;
 
+use super::bring::{self, Wanted};
+use super::pool::{self, Pool};
 use super::{Parts, Shared, SpecFile};
 use crate::files;
 use crate::gates::run::Runner;
 use crate::git::{GitError, Repository};
-use crate::runs::RunFolder;
+use crate::runs::{RunFolder, StateFolder};
+use crate::settings::Worktrees;
 use crate::work::WorkRef;
 
-/// Bytes that have to be free before a worktree is made.
+/// Bytes that have to be free before a worktree is made, beside those of the files that git tracks.
 const ROOM: u64 = 64 * 1024 * 1024;
 /// The first port that is given to a lane.
 const FIRST_PORT: u32 = 20_000;
@@ -35,9 +38,24 @@ fn top(folder: &RunFolder, lane: LaneId) -> PathBuf {
     folder.worktree(lane)
 }
 
-/// Says that the worktree has got what git does not carry.
+/// Says that the worktree has got what git does not carry: the set-up, and which files of it git would call new.
 fn ready_mark(top: &Path) -> PathBuf {
     top.with_extension("ready")
+}
+
+/// What a worktree was set up with; another set-up is none.
+fn setup_id(settings: &Worktrees) -> String {
+    let text = format!("{:?} {:?} {:?}", settings.copy, settings.link, settings.setup);
+    blake3::hash(text.as_bytes()).to_hex().to_string()
+}
+
+fn state_of(shared: &Shared) -> StateFolder {
+    StateFolder::of(&shared.home.places().common_dir)
+}
+
+fn pool_of(shared: &Shared) -> Option<Pool> {
+    let settings = &shared.settings.worktrees;
+    Pool::of(&state_of(shared), settings.folder.as_deref(), settings.keep)
 }
 
 /// The worktree of a lane, made if it is not there.
@@ -46,12 +64,7 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
     let text = |error: &dyn std::fmt::Display| error.to_string();
     if !top.exists() {
         let turn = shared.git_turn.lock().await;
-        let tip = shared.target.tip().await.ok_or_else(|| format!("{} has no commit", shared.target.branch))?;
-        let root = root(&shared.folder);
-        files::create_private_dir(&root).map_err(|e| text(&e))?;
-        files::require_space(&root, ROOM).map_err(|e| text(&e))?;
-        shared.home.forget_missing_worktrees(&root).await.map_err(|e| text(&e))?;
-        shared.home.add_worktree(&top, &tip).await.map_err(|e| text(&e))?;
+        make(shared, &top).await?;
         drop(turn);
     }
     let top = std::fs::canonicalize(&top).map_err(|e| format!("{}: {e}", top.display()))?;
@@ -60,8 +73,48 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
     std::fs::create_dir_all(&work.project).map_err(|e| format!("{}: {e}", work.project.display()))?;
     let environment = environment(&shared.folder, lane)?;
-    let inspected = Mutex::default();
-    Ok(Parts { shared: shared.clone(), repository, work, spec, place: Place::Worktrees, inspected, environment })
+    Ok(Parts {
+        shared: shared.clone(),
+        repository,
+        work,
+        spec,
+        place: Place::Worktrees,
+        inspected: Mutex::default(),
+        unmerged: Mutex::default(),
+        furnished: AtomicBool::new(false),
+        environment,
+    })
+}
+
+/// Makes the worktree at `top`, or a link there to the place in the pool that it is kept in.
+async fn make(shared: &Shared, top: &Path) -> Result<(), String> {
+    let tip = shared.target.tip().await.ok_or_else(|| format!("{} has no commit", shared.target.branch))?;
+    let root = root(&shared.folder);
+    files::create_private_dir(&root).map_err(|e| e.to_string())?;
+    let Some(pool) = pool_of(shared) else { return add(shared, &root, top, &tip).await };
+    let place = pool.take(&state_of(shared), &shared.folder.id).map_err(|e| e.to_string())?;
+    let made = async {
+        if !place.join(".git").exists() {
+            let below = place.parent().unwrap_or(&place).to_owned();
+            drop(std::fs::remove_file(ready_mark(&place)));
+            add(shared, &below, &place, &tip).await?;
+        }
+        // A link of a lane whose worktree was taken away leads nowhere.
+        drop(std::fs::remove_file(top));
+        std::os::unix::fs::symlink(&place, top).map_err(|e| format!("{}: {e}", top.display()))
+    };
+    let made = made.await;
+    if made.is_err() {
+        pool::give_back(&place);
+    }
+    made
+}
+
+async fn add(shared: &Shared, below: &Path, top: &Path, tip: &CommitId) -> Result<(), String> {
+    let needed = ROOM.saturating_add(shared.home.tracked_bytes().map_err(|e| e.to_string())?);
+    files::require_space(below, needed).map_err(|e| e.to_string())?;
+    shared.home.forget_missing_worktrees(below).await.map_err(|e| e.to_string())?;
+    shared.home.add_worktree(top, tip).await.map_err(|e| e.to_string())
 }
 
 /// The work as it lies in a worktree. A spec that no commit has stays where it is.
@@ -98,46 +151,58 @@ fn environment(folder: &RunFolder, lane: LaneId) -> Result<Vec<(OsString, OsStri
 /// Gets the lane ready for an attempt: on the newest commit of the branch, and with what git does not carry.
 pub(super) async fn begin(parts: &Parts, attempt: AttemptId, cancel: CancellationToken) {
     let fact = match get_ready(parts, &cancel).await {
-        Ok(None) => Fact::AttemptStarted { attempt },
-        Ok(Some(why)) => Fact::Trespassed { attempt, why },
+        Ok(Ok(notes)) => Fact::AttemptStarted { attempt, notes },
+        Ok(Err(why)) => Fact::Trespassed { attempt, why },
         Err(why) => Fact::LaneFailed { attempt, why },
     };
     parts.shared.say(fact);
 }
 
-/// Why not, if somebody moved the branch.
-async fn get_ready(parts: &Parts, cancel: &CancellationToken) -> Result<Option<String>, String> {
+/// What is worth saying; the inner error is who moved the branch, if somebody did.
+async fn get_ready(parts: &Parts, cancel: &CancellationToken) -> Result<Result<Vec<String>, String>, String> {
     if parts.place == Place::Checkout {
-        return Ok(None);
+        return Ok(Ok(Vec::new()));
     }
     let shared = &parts.shared;
     if let Some(why) = shared.target.trespass(&shared.home).await.map_err(|e| e.to_string())? {
-        return Ok(Some(why));
+        return Ok(Err(why));
     }
     let tip = shared.target.tip().await;
     if let Some(tip) = tip.filter(|tip| parts.repository.head().ok().flatten().as_ref() != Some(tip)) {
         parts.repository.move_on(&tip).await.map_err(|e| e.to_string())?;
     }
-    let mark = ready_mark(&parts.repository.places().top);
-    if !mark.exists() {
-        furnish(parts, cancel).await?;
-        // Nobody has worked here yet: what no commit has was brought.
-        let brought = parts.repository.loose_files().await.map_err(|e| e.to_string())?;
-        files::write_atomic(&mark, &brought, files::Access::Private).map_err(|e| e.to_string())?;
+    if parts.furnished.load(Ordering::Relaxed) {
+        return Ok(Ok(Vec::new()));
     }
-    Ok(None)
+    let mark = ready_mark(&parts.repository.places().top);
+    let id = setup_id(&shared.settings.worktrees);
+    let is_set_up = std::fs::read(&mark).is_ok_and(|known| known.starts_with(id.as_bytes()));
+    let notes = bring_all(parts).await?;
+    if !is_set_up {
+        set_up(parts, cancel).await?;
+    }
+    // Nobody has worked here yet: what no commit has was brought.
+    let mut ready = id.into_bytes();
+    ready.push(0);
+    ready.extend(parts.repository.loose_files().await.map_err(|e| e.to_string())?);
+    files::write_atomic(&mark, &ready, files::Access::Private).map_err(|e| e.to_string())?;
+    parts.furnished.store(true, Ordering::Relaxed);
+    Ok(Ok(notes))
 }
 
 /// Brings what git does not carry.
-async fn furnish(parts: &Parts, cancel: &CancellationToken) -> Result<(), String> {
+async fn bring_all(parts: &Parts) -> Result<Vec<String>, String> {
     let settings = &parts.shared.settings.worktrees;
     let (from, to) = (parts.shared.home.places().top.clone(), parts.repository.places().top.clone());
-    let (copied, linked) = (globs(&settings.copy)?, globs(&settings.link)?);
-    // A pattern without a folder names what is at the top, and a large tree need not be walked for it.
-    let is_deep = settings.copy.iter().chain(&settings.link).any(|p| p.trim_end_matches('/').contains('/'));
-    let depth = if is_deep { usize::MAX } else { 1 };
-    let brought = tokio::task::spawn_blocking(move || bring(&from, &to, &copied, &linked, depth)).await;
-    brought.map_err(|e| e.to_string())?.map_err(|e| format!("worktree set-up: {e}"))?;
+    let wanted = Wanted::of(&settings.copy, &settings.link)?;
+    let tracks = parts.repository.tracks().map_err(|e| e.to_string())?;
+    let brought = tokio::task::spawn_blocking(move || bring::bring(&from, &to, &wanted, &tracks)).await;
+    brought.map_err(|e| e.to_string())?.map_err(|e| format!("worktree set-up: {e}"))
+}
+
+/// Runs the set-up's command.
+async fn set_up(parts: &Parts, cancel: &CancellationToken) -> Result<(), String> {
+    let settings = &parts.shared.settings.worktrees;
     let Some(command) = &settings.setup else { return Ok(()) };
     let runner = Runner {
         spawner: &parts.shared.spawner,
@@ -159,85 +224,29 @@ async fn furnish(parts: &Parts, cancel: &CancellationToken) -> Result<(), String
     }
 }
 
-fn globs(patterns: &[String]) -> Result<GlobSet, String> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let glob = GlobBuilder::new(pattern.trim_end_matches('/')).literal_separator(true).build();
-        set.add(glob.map_err(|e| format!("`{pattern}` is no pattern: {e}"))?);
-    }
-    set.build().map_err(|e| e.to_string())
-}
-
-/// Copies and links what the patterns name, from the top of the checkout, where the worktree does not have it. Never what
-/// is git's or ours.
-fn bring(from: &Path, to: &Path, copied: &GlobSet, linked: &GlobSet, depth: usize) -> std::io::Result<()> {
-    if copied.is_empty() && linked.is_empty() {
-        return Ok(());
-    }
-    let mut items = walkdir::WalkDir::new(from).min_depth(1).max_depth(depth).follow_links(false).into_iter();
-    while let Some(item) = items.next() {
-        // What cannot be looked at is no file that anybody has named.
-        let Ok(item) = item else { continue };
-        let Ok(below) = item.path().strip_prefix(from) else { continue };
-        let is_folder = item.file_type().is_dir();
-        if item.file_name() == ".git" {
-            if is_folder {
-                items.skip_current_dir();
-            }
-            continue;
-        }
-        let target = to.join(below);
-        if linked.is_match(below) {
-            if is_folder {
-                items.skip_current_dir();
-            }
-            if std::fs::symlink_metadata(&target).is_err() {
-                make_parent(&target)?;
-                std::os::unix::fs::symlink(item.path(), &target)?;
-            }
-        } else if copied.is_match(below) {
-            if is_folder {
-                items.skip_current_dir();
-            }
-            copy(item.path(), &target)?;
-        }
-    }
-    Ok(())
-}
-
-fn make_parent(path: &Path) -> std::io::Result<()> {
-    path.parent().map_or(Ok(()), std::fs::create_dir_all)
-}
-
-/// Copies a file or a folder with all that is in it, modes and links kept; what is there already stays.
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    for item in walkdir::WalkDir::new(from).follow_links(false) {
-        let item = item.map_err(std::io::Error::from)?;
-        let below = item.path().strip_prefix(from).unwrap_or(Path::new(""));
-        let target = if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) };
-        if item.file_type().is_dir() {
-            std::fs::create_dir_all(&target)?;
-        } else if std::fs::symlink_metadata(&target).is_err() {
-            make_parent(&target)?;
-            if item.file_type().is_symlink() {
-                std::os::unix::fs::symlink(std::fs::read_link(item.path())?, &target)?;
-            } else if item.file_type().is_file() {
-                std::fs::copy(item.path(), &target)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Takes the worktree away. Git refuses if something is in it that nothing keeps; then it says what stays.
+/// Keeps the worktree for the next run, if there is room in the pool, or takes it away. Git refuses that if something is in
+/// it that nothing keeps; then it says what stays.
 pub(super) async fn close(parts: &Parts, lane: LaneId) -> Result<(), String> {
-    let turn = parts.shared.git_turn.lock().await;
-    let removed = remove(&parts.shared.home, &parts.repository).await;
-    drop(turn);
     let top = &parts.repository.places().top;
+    let turn = parts.shared.git_turn.lock().await;
+    let keeps = pool_of(&parts.shared).is_some_and(|pool| pool.has_room());
+    let removed = if keeps && is_as_brought(&parts.repository).await {
+        Ok(())
+    } else {
+        remove(&parts.shared.home, &parts.repository).await
+    };
+    drop(turn);
     removed.map_err(|e| format!("the worktree of lane {} stays at {}: {e}", lane.0 + 1, top.display()))?;
-    tidy(&parts.shared.folder, top);
+    tidy(&parts.shared.folder, lane, top);
     Ok(())
+}
+
+/// Nothing is in the worktree but its commit, what was brought, and what git ignores.
+async fn is_as_brought(lane: &Repository) -> bool {
+    let Ok(loose) = lane.loose_files().await else { return false };
+    let brought = std::fs::read(ready_mark(&lane.places().top)).unwrap_or_default();
+    let is_brought = |path: &[u8]| brought.split(|byte| *byte == 0).any(|known| known == path);
+    loose.split(|byte| *byte == 0).all(|path| path.is_empty() || is_brought(path)) && lane.is_as_committed().await
 }
 
 /// Removes a worktree, and before it what was brought into it and is in no commit.
@@ -257,18 +266,36 @@ pub(crate) async fn remove(home: &Repository, lane: &Repository) -> Result<(), G
     home.remove_worktree(lane).await
 }
 
-/// What stood beside a worktree that is gone.
-pub(crate) fn tidy(folder: &RunFolder, top: &Path) {
+/// What stood beside a worktree that the run has no more; one that is kept keeps what tells of its set-up.
+pub(crate) fn tidy(folder: &RunFolder, lane: LaneId, top: &Path) {
     // Leftovers of these are empty or temporary, and the run's folder is removed as a whole later.
-    drop(std::fs::remove_file(ready_mark(top)));
-    drop(std::fs::remove_dir_all(top.with_extension("tmp")));
+    if !top.join(".git").exists() {
+        drop(std::fs::remove_file(ready_mark(top)));
+    }
+    // The link goes first: a place that somebody else may take is never this run's, too.
+    let link = folder.worktree(lane);
+    drop(std::fs::remove_file(&link));
+    pool::give_back(top);
+    drop(std::fs::remove_dir_all(link.with_extension("tmp")));
     drop(std::fs::remove_dir(root(folder)));
 }
 
-/// The worktrees that a run has left.
-pub(crate) fn left_by(folder: &RunFolder) -> Vec<PathBuf> {
+/// What stood beside a worktree of the pool that is gone.
+pub(crate) fn forget_place(top: &Path) {
+    drop(std::fs::remove_file(ready_mark(top)));
+    pool::give_back(top);
+}
+
+/// The worktrees that a run has left, by lane.
+pub(crate) fn left_by(folder: &RunFolder) -> Vec<(LaneId, PathBuf)> {
     let items = std::fs::read_dir(root(folder)).into_iter().flatten().filter_map(Result::ok);
-    let mut tops: Vec<PathBuf> = items.map(|item| item.path()).filter(|path| path.join(".git").exists()).collect();
+    let lane = |path: &Path| {
+        let number: u32 = path.file_name()?.to_str()?.strip_prefix("lane-")?.parse().ok()?;
+        Some(LaneId(number.checked_sub(1)?))
+    };
+    let found = items.map(|item| item.path()).filter(|path| path.join(".git").exists());
+    let mut tops: Vec<(LaneId, PathBuf)> =
+        found.filter_map(|path| Some((lane(&path)?, std::fs::canonicalize(&path).ok()?))).collect();
     tops.sort();
     tops
 }

@@ -10,17 +10,17 @@
 mod call;
 mod capture;
 mod clock;
+mod cradle;
 mod environment;
 mod error;
+mod group;
 mod leftover;
-mod light;
 mod lowlevel;
 mod outcome;
 mod outlet;
 mod owner;
 mod running;
 mod stdin;
-mod supervised;
 mod supervisor;
 mod tree;
 mod wire;
@@ -41,11 +41,12 @@ pub use running::Running;
 pub use supervisor::supervise_main;
 
 use capture::Collector;
+use cradle::Cradle;
 
 /// Starts programs. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Spawner {
-    supervisor: Arc<SupervisorProgram>,
+    cradle: Arc<Cradle>,
 }
 
 /// What a program did, from start to end.
@@ -71,9 +72,9 @@ impl Output {
 }
 
 impl Spawner {
-    /// A spawner whose supervised calls run under `supervisor`.
+    /// A spawner whose calls are held by copies of `supervisor`.
     pub fn new(supervisor: SupervisorProgram) -> Self {
-        Self { supervisor: Arc::new(supervisor) }
+        Self { cradle: Arc::new(Cradle::new(supervisor)) }
     }
 
     /// Runs a program to its end and returns what it wrote, as far as the call's capture keeps it.
@@ -112,6 +113,6 @@ impl Spawner {
 
     /// Starts a program and returns when it runs, or with the reason why it can't.
     pub async fn start(&self, call: Call) -> Result<Running, SpawnError> {
-        Running::start(call, Arc::clone(&self.supervisor)).await
+        Running::start(call, Arc::clone(&self.cradle)).await
     }
 }

@@ -1,24 +1,25 @@
-//! The two ways to own a child, behind one face.
+//! A child and who holds it: our end of the control socket.
+use std::ffi::{OsStr, OsString};
 use std::io;
-use std::pin::Pin;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use tokio::io::AsyncWrite;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::{Child, ChildStderr, ChildStdout};
+use tokio::task::JoinHandle;
 
-use super::leftover::Leftover;
-use super::light::Light;
-use super::supervised::Supervised;
-use super::{Call, Ownership, SpawnError, SupervisorProgram};
+use super::cradle::Cradle;
+use super::error::FailedStart;
+use super::leftover::{self, Ended, Leftover, MARK};
+use super::wire::{self, Ends, Request, Status};
+use super::{Call, Ownership, SpawnError, Stdin};
 
-/// Who holds the child.
-#[derive(Debug)]
-pub(super) enum Owner {
-    Light(Box<Light>),
-    Supervised(Box<Supervised>),
-}
+/// How long a supervisor may take to start the child. It takes milliseconds; a machine that swaps takes seconds.
+const HANDSHAKE: Duration = Duration::from_mins(1);
 
 /// What an owner has to tell.
 #[derive(Debug, Clone, Copy)]
@@ -38,86 +39,230 @@ pub(super) enum Happening {
 
 /// The child's outputs, and its input where it is fed.
 pub(super) struct Pipes {
-    pub(super) stdout: ChildStdout,
-    pub(super) stderr: ChildStderr,
-    pub(super) stdin: Option<Pin<Box<dyn AsyncWrite + Send + Sync>>>,
+    pub(super) stdout: pipe::Receiver,
+    pub(super) stderr: pipe::Receiver,
+    pub(super) stdin: Option<pipe::Sender>,
 }
 
-impl Pipes {
-    pub(super) fn of(child: &mut Child) -> io::Result<Self> {
-        let missing = || io::Error::other("the child has no output pipes");
-        Ok(Self {
-            stdout: child.stdout.take().ok_or_else(missing)?,
-            stderr: child.stderr.take().ok_or_else(missing)?,
-            stdin: child.stdin.take().map(|stdin| Box::pin(stdin) as Pin<Box<dyn AsyncWrite + Send + Sync>>),
-        })
-    }
+/// The supervisor, and what it has told of the child.
+#[derive(Debug)]
+pub(super) struct Owner {
+    /// `None` once nothing more is to be said.
+    socket: Option<UnixStream>,
+    inbox: Vec<u8>,
+    /// Pins the supervisor, so that the last resort kills nobody else.
+    supervisor: Option<OwnedFd>,
+    ownership: Ownership,
+    record: Leftover,
+    state: State,
+}
 
-    pub(super) fn with_stdin(self, stdin: pipe::Sender) -> Self {
-        Self { stdin: Some(Box::pin(stdin)), ..self }
-    }
+#[derive(Debug)]
+enum State {
+    /// The supervisor is to be listened to.
+    Listening,
+    /// It has said that nobody is left.
+    Confirmed { leaked: bool },
+    /// It is dead or silent, and a search without it is under way.
+    Searching(JoinHandle<Vec<Ended>>),
 }
 
 impl Owner {
-    pub(super) async fn start(call: &Call, supervisor: &SupervisorProgram) -> Result<(Self, Pipes), SpawnError> {
-        match call.ownership {
-            Ownership::Light => Light::start(call).map(|(light, pipes)| (Self::Light(Box::new(light)), pipes)),
-            Ownership::Supervised => Supervised::start(call, supervisor)
-                .await
-                .map(|(supervised, pipes)| (Self::Supervised(Box::new(supervised)), pipes)),
+    pub(super) async fn start(call: &Call, cradle: &Cradle) -> Result<(Self, Pipes), SpawnError> {
+        let mark = uuid::Uuid::now_v7().to_string();
+        let mut env = call.env.resolve();
+        env.insert(MARK.into(), OsString::from(&mark));
+        let failed = FailedStart {
+            program: &call.program,
+            args: &call.args,
+            cwd: &call.cwd,
+            path: env.get(OsStr::new("PATH")).map(OsString::as_os_str),
+        };
+        let problem = |problem: String| SpawnError::Supervisor {
+            program: call.program.clone(),
+            supervisor: cradle.program().program.clone(),
+            problem,
+        };
+        let (mut this, pipes) = Self::launch(call, cradle, mark)
+            .map_err(|error| problem(format!("could not be started: {error}; reinstall ralphloop")))?;
+        let request = Request {
+            ownership: call.ownership,
+            program: call.program.clone(),
+            args: call.args.clone(),
+            cwd: call.cwd.clone(),
+            env: env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        };
+        match tokio::time::timeout(HANDSHAKE, this.hand_over(&request)).await {
+            Err(_) => {
+                this.end_unseen().await;
+                Err(problem(format!("did not answer within {} s; what it started was ended", HANDSHAKE.as_secs())))
+            }
+            Ok(Err(error)) => {
+                this.end_unseen().await;
+                Err(problem(format!("ended before it said that the program runs: {error}; what it started was ended")))
+            }
+            Ok(Ok(Status::Started { pid, start_time })) => match Pid::from_raw(pid) {
+                Some(_) => {
+                    this.record.pid = pid.cast_unsigned();
+                    this.record.start_time = start_time;
+                    Ok((this, pipes))
+                }
+                None => Err(problem("named no process".to_owned())),
+            },
+            Ok(Ok(Status::Failed { errno })) => Err(failed.diagnose(io::Error::from_raw_os_error(errno))),
+            Ok(Ok(other)) => Err(problem(format!("answered out of turn: {other:?}"))),
+        }
+    }
+
+    /// Asks for the supervisor itself, with the streams that the child will have.
+    fn launch(call: &Call, cradle: &Cradle, mark: String) -> io::Result<(Self, Pipes)> {
+        let (ours, control) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let (stdout, child_stdout) = io::pipe()?;
+        let (stderr, child_stderr) = io::pipe()?;
+        let (child_stdin, stdin) = match call.stdin {
+            Stdin::Null => (None, None),
+            Stdin::Bytes(_) => {
+                let (reader, writer) = io::pipe()?;
+                (Some(OwnedFd::from(reader)), Some(OwnedFd::from(writer)))
+            }
+        };
+        let ends = Ends {
+            control: control.into(),
+            stdout: child_stdout.into(),
+            stderr: child_stderr.into(),
+            stdin: child_stdin,
+        };
+        cradle.ask(&ends)?;
+        drop(ends);
+        let pipes = Pipes {
+            stdout: pipe::Receiver::from_owned_fd(stdout.into())?,
+            stderr: pipe::Receiver::from_owned_fd(stderr.into())?,
+            stdin: stdin.map(pipe::Sender::from_owned_fd).transpose()?,
+        };
+        let record = Leftover { pid: 0, start_time: 0, boot_id: leftover::boot_id(), mark: Some(mark) };
+        let socket = Some(UnixStream::from_std(ours)?);
+        let (inbox, ownership, state) = (Vec::new(), call.ownership, State::Listening);
+        Ok((Self { socket, inbox, supervisor: None, ownership, record, state }, pipes))
+    }
+
+    /// The program may run although nobody has said so: it is found by its mark.
+    async fn end_unseen(&mut self) {
+        self.search_and_end();
+        // Whatever comes of it, the start has failed, and that is what is reported.
+        drop(self.event().await);
+    }
+
+    async fn hand_over(&mut self, request: &Request) -> io::Result<Status> {
+        let socket = self.socket.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        socket.write_all(&request.encode()).await?;
+        loop {
+            match self.status().await? {
+                Status::Here { pid } => {
+                    self.supervisor = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+                }
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// The next message. Can be dropped and called again.
+    async fn status(&mut self) -> io::Result<Status> {
+        loop {
+            if let Some(status) = wire::take_line(&mut self.inbox) {
+                return status;
+            }
+            let Some(socket) = &self.socket else { return Err(io::ErrorKind::NotConnected.into()) };
+            socket.readable().await?;
+            match socket.try_read_buf(&mut self.inbox) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
         }
     }
 
     pub(super) fn record(&self) -> Leftover {
-        match self {
-            Self::Light(light) => light.record(),
-            Self::Supervised(supervised) => supervised.record(),
-        }
+        self.record.clone()
     }
 
     pub(super) fn pid(&self) -> u32 {
-        match self {
-            Self::Light(light) => light.pid(),
-            Self::Supervised(supervised) => supervised.pid(),
-        }
+        self.record.pid
     }
 
-    /// What happens next; an error means that the child can no longer be observed. Can be dropped and called again.
+    /// What happens to the child next; an error means that the supervisor is gone before its time. Can be dropped and
+    /// called again.
     pub(super) async fn event(&mut self) -> io::Result<Happening> {
-        match self {
-            Self::Light(light) => light.event().await,
-            Self::Supervised(supervised) => supervised.event().await,
+        loop {
+            match &mut self.state {
+                State::Confirmed { leaked } => {
+                    let leaked = *leaked;
+                    // A supervisor dies last. Who holds a group stays until it is let go.
+                    if self.ownership == Ownership::Supervised {
+                        while self.status().await.is_ok() {}
+                    }
+                    return Ok(Happening::Gone { leaked });
+                }
+                State::Searching(search) => {
+                    // A search that broke off has confirmed nothing.
+                    let survived = search.await.map_or(1, |ended| ended.iter().map(|ended| ended.survived.len()).sum());
+                    return Ok(match survived {
+                        0 => Happening::Gone { leaked: true },
+                        count => Happening::Stuck { count },
+                    });
+                }
+                State::Listening => match self.status().await? {
+                    Status::Exited { raw } => return Ok(Happening::Exited(ExitStatus::from_raw(raw))),
+                    Status::Leaking { .. } => return Ok(Happening::Leaking),
+                    Status::Gone { ended } => self.state = State::Confirmed { leaked: ended > 0 },
+                    Status::Stuck { count } => return Ok(Happening::Stuck { count }),
+                    Status::Here { .. } | Status::Ending | Status::Started { .. } | Status::Failed { .. } => {}
+                },
+            }
         }
     }
 
-    /// Asks all whom it reaches to end.
+    /// Asks all whom it reaches to end, and kills who is left after `grace`.
     pub(super) fn terminate(&self, grace: Duration) {
-        match self {
-            Self::Light(light) => light.terminate(),
-            Self::Supervised(supervised) => supervised.terminate(grace),
-        }
+        let grace_ms = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+        self.command(wire::Command::End { grace_ms });
     }
 
     /// Ends all whom it reaches.
     pub(super) fn kill(&self) {
-        match self {
-            Self::Light(light) => light.kill(),
-            Self::Supervised(supervised) => supervised.kill(),
-        }
+        self.command(wire::Command::Kill);
     }
 
-    /// The last resort, when the child can no longer be observed: the next event tells what came of it.
+    /// The last resort: ends what can be found without the supervisor, which is dead or does not answer. The next event tells
+    /// what came of it.
     pub(super) fn search_and_end(&mut self) {
-        match self {
-            Self::Light(light) => light.give_up(),
-            Self::Supervised(supervised) => supervised.search_and_end(),
+        if let Some(supervisor) = &self.supervisor {
+            // The error says that it is dead already.
+            let _sent = pidfd_send_signal(supervisor, Signal::KILL);
         }
+        let record = self.record.clone();
+        self.state = State::Searching(tokio::task::spawn_blocking(move || leftover::end_leftovers(&[record])));
     }
 
-    /// After the last signal: lets the system forget the child.
+    /// After the last signal: lets the supervisor go.
     pub(super) fn release(&mut self) {
-        if let Self::Light(light) = self {
-            light.reap();
+        self.socket = None;
+    }
+
+    /// A few bytes into a socket that holds many of them; a supervisor that can't be told is found out by its silence.
+    fn command(&self, command: wire::Command) {
+        if let (Some(socket), Ok(line)) = (&self.socket, wire::line(&command)) {
+            drop(socket.try_write(&line));
+        }
+    }
+}
+
+impl Drop for Owner {
+    /// A supervisor ends everybody when its socket does; who holds a group lets those go that outlived the program.
+    fn drop(&mut self) {
+        if self.ownership == Ownership::Light {
+            self.kill();
         }
     }
 }

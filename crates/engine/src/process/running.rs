@@ -6,18 +6,19 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::process::{ChildStderr, ChildStdout};
+use tokio::net::unix::pipe;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::{LONGEST_STEP, ObservedClock};
+use super::cradle::Cradle;
 use super::leftover::Leftover;
 use super::outcome::{Chunk, Condition, Ending, Exit, StopLevel, Stream};
 use super::outlet::Outlet;
 use super::owner::{Happening, Owner};
 use super::stdin::Feed;
-use super::{Call, Limits, SpawnError, SupervisorProgram};
+use super::{Call, Limits, SpawnError};
 
 /// How long a pipe that others still hold may be silent after the end before it is given up.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -33,10 +34,10 @@ const CONFIRM: Duration = Duration::from_secs(10);
 /// that descends from it.
 pub struct Running {
     program: OsString,
-    supervisor: Arc<SupervisorProgram>,
+    cradle: Arc<Cradle>,
     owner: Owner,
-    stdout: Outlet<ChildStdout>,
-    stderr: Outlet<ChildStderr>,
+    stdout: Outlet<pipe::Receiver>,
+    stderr: Outlet<pipe::Receiver>,
     stdin: Feed,
     limits: Limits,
     cancel: CancellationToken,
@@ -95,11 +96,11 @@ enum Happened {
 }
 
 impl Running {
-    pub(super) async fn start(call: Call, supervisor: Arc<SupervisorProgram>) -> Result<Self, SpawnError> {
-        let (owner, pipes) = Owner::start(&call, &supervisor).await?;
+    pub(super) async fn start(call: Call, cradle: Arc<Cradle>) -> Result<Self, SpawnError> {
+        let (owner, pipes) = Owner::start(&call, &cradle).await?;
         Ok(Self {
             program: call.program,
-            supervisor,
+            cradle,
             owner,
             stdout: Outlet::new(pipes.stdout),
             stderr: Outlet::new(pipes.stderr),
@@ -168,7 +169,7 @@ impl Running {
             Some(Trouble::Lost(problem)) => {
                 return Err(SpawnError::Supervisor {
                     program: self.program.clone(),
-                    supervisor: self.supervisor.program.clone(),
+                    supervisor: self.cradle.program().program.clone(),
                     problem: problem.clone(),
                 });
             }
@@ -373,7 +374,7 @@ impl fmt::Debug for Running {
 }
 
 /// Waits for either output, in no fixed order: a flood on one must not starve the other.
-async fn read_either(stdout: &mut Outlet<ChildStdout>, stderr: &mut Outlet<ChildStderr>) -> (Stream, usize) {
+async fn read_either(stdout: &mut Outlet<pipe::Receiver>, stderr: &mut Outlet<pipe::Receiver>) -> (Stream, usize) {
     tokio::select! {
         count = stdout.read() => (Stream::Stdout, count),
         count = stderr.read() => (Stream::Stderr, count),

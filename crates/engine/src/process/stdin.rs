@@ -1,22 +1,18 @@
 //! What a child reads, written piece by piece while its output is read.
-use std::pin::Pin;
-
-use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::unix::pipe;
 
 use super::Stdin;
 
-/// Where the bytes go.
-type Pipe = Pin<Box<dyn AsyncWrite + Send + Sync>>;
-
 /// Bytes that are still to be written, and where to.
 pub(super) struct Feed {
-    pipe: Option<Pipe>,
+    pipe: Option<pipe::Sender>,
     bytes: Vec<u8>,
     written: usize,
 }
 
 impl Feed {
-    pub(super) fn new(pipe: Option<Pipe>, stdin: Stdin) -> Self {
+    pub(super) fn new(pipe: Option<pipe::Sender>, stdin: Stdin) -> Self {
         match stdin {
             Stdin::Null => Self { pipe: None, bytes: Vec::new(), written: 0 },
             Stdin::Bytes(bytes) => Self { pipe: pipe.filter(|_| !bytes.is_empty()), bytes, written: 0 },

@@ -1,12 +1,14 @@
 //! The other program: the parent of one child, which ends all that descends from it and dies last.
 //!
-//! It is our own binary, started again with a hidden argument, in a session of its own, with the control socket as its
-//! standard input and the child's outputs as its own. On Linux it is a *subreaper*: whoever loses their parent below
+//! It is our own binary, started once with a hidden argument as a *cradle*, which copies itself for every call. A copy is
+//! in a session of its own; it has the control socket and the child's streams, and keeps none of these open. On Linux it is a
+//! *subreaper*: whoever loses their parent below
 //! it becomes its child, so that "there is nobody to wait for" means that nobody is left, `setsid` or not. It is single
 //! threaded; only it waits for its children, so a number it signals is never another's. On other systems it holds the
 //! child's group only: descendants that leave the group escape.
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -16,9 +18,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait};
 
-use super::lowlevel::in_new_session;
+use super::Ownership;
+use super::group::Group;
+use super::lowlevel::{Side, fork, in_new_session};
 use super::tree::{self, Row};
-use super::wire::{self, Command, Request, Status};
+use super::wire::{self, Command, Ends, Status};
 
 /// How long those who outlive the program may go on before they are asked to end: time for the last lines of a `tee`.
 const LEFTOVER_DRAIN: Duration = Duration::from_millis(250);
@@ -35,37 +39,76 @@ const STUCK_SWEEP: Duration = Duration::from_millis(200);
 /// How much sooner the system's memory killer takes the child than us, on its scale of 0 to 1000.
 const CHILD_OOM_BONUS: i32 = 200;
 
-/// The entry of the supervisor; call it first thing in `main`, before any thread or runtime exists, and exit with its
-/// result.
+/// The entry of the cradle, and of every supervisor; call it first thing in `main`, before any thread or runtime exists, and
+/// exit with its result.
 pub fn supervise_main() -> ExitCode {
-    match supervise() {
+    match wait_for_calls() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Only somebody who starts it by hand has its standard error still.
+            // Only somebody who starts it by hand reads its standard error.
             drop(writeln!(io::stderr(), "ralphloop: this command is for ralphloop itself: {error}"));
             ExitCode::from(2)
         }
     }
 }
 
-fn supervise() -> io::Result<()> {
+/// Makes a supervisor for each call, until nobody is there who could ask for one. Returns in the supervisors, too.
+fn wait_for_calls() -> io::Result<()> {
+    let stdin = rustix::stdio::stdin();
+    rustix::net::sockopt::socket_type(stdin)?;
     ignore_requests_to_end()?;
+    let (mut ended, woken) = UnixStream::pair()?;
+    ended.set_nonblocking(true)?;
+    let noticing = signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
+    let asked = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
+    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    loop {
+        let mut fds = [PollFd::new(&asked, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let is_asked = !fds[0].revents().is_empty();
+        empty(&mut ended);
+        // Supervisors that are through.
+        while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
+        if !is_asked {
+            continue;
+        }
+        let Some(ends) = Ends::receive(asked.as_fd())? else { return Ok(()) };
+        if fork()? == Side::Child {
+            signal_hook::low_level::unregister(noticing);
+            drop((asked, ended));
+            return supervise(ends);
+        }
+    }
+}
+
+fn supervise(ends: Ends) -> io::Result<()> {
+    rustix::process::setsid()?;
     let (child_ended, woken) = UnixStream::pair()?;
     child_ended.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
 
-    let mut socket = UnixStream::from(rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?);
-    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    let Some((request, stdin)) = wire::receive(&mut socket)? else { return Ok(()) };
-
-    become_subreaper()?;
-    let started = start(&request, stdin.map_or_else(Stdio::null, Stdio::from));
-    // The outputs are the child's alone from here on: we must not hold them open.
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    let child = match started {
-        Ok(child) => child,
+    let Ends { control, stdout, stderr, stdin } = ends;
+    let mut socket = UnixStream::from(control);
+    socket.write_all(&wire::line(&Status::Here { pid: getpid().as_raw_nonzero().get() })?)?;
+    let Some(request) = wire::receive(&mut socket)? else { return Ok(()) };
+    let mut command = std::process::Command::new(&request.program);
+    command.args(&request.args).current_dir(&request.cwd);
+    command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
+    command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
+    in_new_session(&mut command);
+    let started = match request.ownership {
+        Ownership::Light => command.spawn(),
+        Ownership::Supervised => become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command)),
+    };
+    // The streams are the child's alone from here on: we must not hold them open.
+    drop(command);
+    let child = match started.map(|child| Pid::from_raw(child.id().cast_signed())) {
+        Ok(Some(child)) => child,
+        Ok(None) => return Err(io::Error::other("the child has no process id")),
         Err(error) => {
             let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
             socket.write_all(&wire::line(&Status::Failed { errno })?)?;
@@ -73,6 +116,11 @@ fn supervise() -> io::Result<()> {
         }
     };
     socket.set_nonblocking(true)?;
+    let start_time = tree::look(child).map_or(0, |row| row.start_time);
+    let started = Status::Started { pid: child.as_raw_nonzero().get(), start_time };
+    if request.ownership == Ownership::Light {
+        return Group { socket, inbox: Vec::new(), child_ended, child, told: false }.hold(started);
+    }
     let mut supervision = Supervision {
         socket: Some(socket),
         inbox: Vec::new(),
@@ -83,9 +131,14 @@ fn supervise() -> io::Result<()> {
         ended: BTreeSet::new(),
         told_stuck: false,
     };
-    let start_time = tree::look(child).map_or(0, |row| row.start_time);
-    supervision.tell(Status::Started { pid: child.as_raw_nonzero().get(), start_time });
+    supervision.tell(started);
     supervision.run()
+}
+
+/// Takes what has come out of a pipe that only wakes.
+pub(super) fn empty(waker: &mut UnixStream) {
+    let mut scrap = [0; 512];
+    while matches!(waker.read(&mut scrap), Ok(count) if count > 0) {}
 }
 
 /// The orchestrator decides when we end, not a signal that was meant for it. Handlers, unlike ignored signals, are not
@@ -108,12 +161,8 @@ fn become_subreaper() -> io::Result<()> {
     Ok(())
 }
 
-fn start(request: &Request, stdin: Stdio) -> io::Result<Pid> {
-    let mut command = std::process::Command::new(&request.program);
-    command.args(&request.args).current_dir(&request.cwd);
-    command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
-    command.stdin(stdin);
-    in_new_session(&mut command);
+/// Starts it so that the memory killer takes it before us.
+fn spawn_to_be_killed_first(command: &mut std::process::Command) -> io::Result<std::process::Child> {
     let own = oom_score();
     if let Some(own) = own {
         set_oom_score((own + CHILD_OOM_BONUS).min(1000));
@@ -122,7 +171,7 @@ fn start(request: &Request, stdin: Stdio) -> io::Result<Pid> {
     if let Some(own) = own {
         set_oom_score(own);
     }
-    Pid::from_raw(child?.id().cast_signed()).ok_or_else(|| io::Error::other("the child has no process id"))
+    child
 }
 
 /// How soon the memory killer takes us. The child inherits it; there is none outside Linux.
@@ -253,8 +302,8 @@ impl Supervision {
 
     /// Takes in what has come.
     fn listen(&mut self) {
+        empty(&mut self.child_ended);
         let mut scrap = [0; 512];
-        while matches!(self.child_ended.read(&mut scrap), Ok(count) if count > 0) {}
         while let Some(socket) = &mut self.socket {
             match socket.read(&mut scrap) {
                 Ok(count) if count > 0 => self.inbox.extend_from_slice(&scrap[..count]),

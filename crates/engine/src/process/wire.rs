@@ -1,9 +1,9 @@
-//! What an orchestrator and its supervisor say to each other over the control socket.
+//! What an orchestrator, its cradle and a supervisor say to each other.
 //!
-//! First one [`Request`]: a byte that says whether the descriptor of the child's standard input travels with it, the
-//! length of the rest (32 bits, little endian), and the rest: counted byte strings, since arguments, paths and variables
-//! need not be text. From then on one JSON object a line: [`Command`]s one way, [`Status`] the other. The end of the
-//! socket means that the other side is gone.
+//! To the cradle goes one byte a call, and with it the descriptors that the new supervisor is given: its control socket, and
+//! the child's streams. On the control socket comes first one [`Request`]: the length of the rest (32 bits, little endian), and
+//! the rest: counted byte strings, since arguments, paths and variables need not be text. From then on one JSON object a
+//! line: [`Command`]s one way, [`Status`] the other. The end of a socket means that the other side is gone.
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut, Read as _};
 use std::mem::MaybeUninit;
@@ -18,12 +18,15 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::Ownership;
+
 /// The longest request, in bytes; the kernel takes no more arguments than a few MiB either.
 const LONGEST_REQUEST: usize = 64 * 1024 * 1024;
 
 /// What to start. The whole environment is given, nothing is inherited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
+    pub(super) ownership: Ownership,
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) cwd: PathBuf,
@@ -44,6 +47,8 @@ pub(super) enum Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(super) enum Status {
+    /// The first word: the supervisor's own number.
+    Here { pid: i32 },
     /// The program runs; `pid` is also its group and its session.
     Started { pid: i32, start_time: u64 },
     /// The system refused to start it, with this error number.
@@ -61,7 +66,6 @@ pub(super) enum Status {
 }
 
 impl Request {
-    /// Everything after the first byte.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let mut put = |bytes: &OsStr| {
@@ -79,13 +83,21 @@ impl Request {
         for arg in &self.args {
             put(arg);
         }
-        let mut frame = length(body.len()).to_vec();
+        let mut frame = length(body.len() + 1).to_vec();
+        frame.push(match self.ownership {
+            Ownership::Light => b'l',
+            Ownership::Supervised => b's',
+        });
         frame.append(&mut body);
         frame
     }
 
     fn decode(body: &[u8]) -> Option<Self> {
-        let mut rest = body;
+        let (ownership, mut rest) = match body {
+            [b'l', rest @ ..] => (Ownership::Light, rest),
+            [b's', rest @ ..] => (Ownership::Supervised, rest),
+            _ => return None,
+        };
         let mut next = || -> Option<OsString> {
             let (count, after) = rest.split_at_checked(4)?;
             let count = usize::try_from(u32::from_le_bytes(count.try_into().ok()?)).ok()?;
@@ -104,7 +116,7 @@ impl Request {
             env.push((name, next()?));
         }
         let args = std::iter::from_fn(next).collect();
-        Some(Self { program, args, cwd, env })
+        Some(Self { ownership, program, args, cwd, env })
     }
 }
 
@@ -113,44 +125,77 @@ fn length(count: usize) -> [u8; 4] {
     u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// Sends the first byte, and with it the child's standard input if it has one. Never blocks on a fresh socket.
-pub(super) fn send_stdin(socket: BorrowedFd<'_>, stdin: Option<BorrowedFd<'_>>) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds = stdin.as_slice();
-    if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
-        return Err(io::Error::other("no room for a descriptor"));
+/// What a supervisor is given: the control socket, and the streams that its child will have.
+#[derive(Debug)]
+pub(super) struct Ends {
+    pub(super) control: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+    /// `None`: the child reads nothing.
+    pub(super) stdin: Option<OwnedFd>,
+}
+
+/// As many as [`Ends`] has.
+const MOST_ENDS: usize = 4;
+
+impl Ends {
+    /// Asks the cradle for a supervisor with these.
+    pub(super) fn send(&self, cradle: BorrowedFd<'_>) -> io::Result<()> {
+        let streams = [&self.control, &self.stdout, &self.stderr].into_iter().chain(&self.stdin);
+        let fds: Vec<BorrowedFd<'_>> = streams.map(OwnedFd::as_fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_ENDS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
+            return Err(io::Error::other("no room for the descriptors"));
+        }
+        sendmsg(cradle, &[IoSlice::new(b"c")], &mut ancillary, SendFlags::NOSIGNAL)?;
+        Ok(())
     }
-    sendmsg(socket, &[IoSlice::new(&[u8::from(stdin.is_some())])], &mut control, SendFlags::NOSIGNAL)?;
-    Ok(())
+
+    /// What the cradle is asked for; `None` once nobody is there to ask.
+    pub(super) fn receive(asked: BorrowedFd<'_>) -> io::Result<Option<Self>> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_ENDS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut byte = [0_u8];
+        let received = recvmsg(asked, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        if received.bytes == 0 {
+            return Ok(None);
+        }
+        let mut fds = Vec::new();
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = message {
+                fds.extend(rights);
+            }
+        }
+        let mut fds = fds.into_iter();
+        match (fds.next(), fds.next(), fds.next(), fds.next()) {
+            (Some(control), Some(stdout), Some(stderr), stdin) => Ok(Some(Self { control, stdout, stderr, stdin })),
+            _ => Err(malformed()),
+        }
+    }
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "malformed request")
 }
 
 /// Reads the whole request; `None` if the other side was gone before it was complete.
-pub(super) fn receive(socket: &mut UnixStream) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut first = [0_u8];
-    let received = recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut first)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    let stdin = control.drain().find_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
-        _ => None,
-    });
-    let malformed = || io::Error::new(io::ErrorKind::InvalidData, "malformed request");
-    if (first[0] == 1) != stdin.is_some() {
-        return Err(malformed());
-    }
+pub(super) fn receive(socket: &mut UnixStream) -> io::Result<Option<Request>> {
     let mut count = [0; 4];
-    socket.read_exact(&mut count)?;
+    match socket.read_exact(&mut count) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
     let count = usize::try_from(u32::from_le_bytes(count)).map_err(|_| malformed())?;
     if count > LONGEST_REQUEST {
         return Err(malformed());
     }
     let mut body = vec![0; count];
-    socket.read_exact(&mut body)?;
-    Ok(Some((Request::decode(&body).ok_or_else(malformed)?, stdin)))
+    match socket.read_exact(&mut body) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    Request::decode(&body).map(Some).ok_or_else(malformed)
 }
 
 /// One message as a line.
@@ -173,28 +218,54 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn a_request_of_any_bytes_arrives_as_it_was_sent_and_its_input_with_it() {
+    fn a_request_of_any_bytes_arrives_as_it_was_sent_and_the_streams_with_it() {
         let request = Request {
+            ownership: Ownership::Supervised,
             program: OsString::from_vec(b"/bin/\xff".to_vec()),
             args: vec!["".into(), "a b\n".into(), OsString::from_vec(vec![0xfe])],
             cwd: "/tmp/日本".into(),
             env: vec![("EMPTY".into(), "".into()), ("A".into(), "b=c".into())],
         };
-        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
-        let (reader, mut writer) = io::pipe().unwrap();
-        send_stdin(ours.as_fd(), Some(reader.as_fd())).unwrap();
-        ours.write_all(&request.encode()).unwrap();
-        let (received, stdin) = receive(&mut theirs).unwrap().unwrap();
-        assert_eq!(received, request);
-        writer.write_all(b"x").unwrap();
-        let mut byte = [0];
-        std::fs::File::from(stdin.unwrap()).read_exact(&mut byte).unwrap();
-        assert_eq!(&byte, b"x");
+        let (asking, asked) = UnixStream::pair().unwrap();
+        for fed in [true, false] {
+            let (mut ours, theirs) = UnixStream::pair().unwrap();
+            let (mut out, stdout) = io::pipe().unwrap();
+            let (mut err, stderr) = io::pipe().unwrap();
+            let (reader, mut writer) = io::pipe().unwrap();
+            let stdin = fed.then(|| OwnedFd::from(reader));
+            let ends = Ends { control: theirs.into(), stdout: stdout.into(), stderr: stderr.into(), stdin };
+            ends.send(asking.as_fd()).unwrap();
+            drop(ends);
+            ours.write_all(&request.encode()).unwrap();
+            let there = Ends::receive(asked.as_fd()).unwrap().unwrap();
+            assert_eq!(receive(&mut UnixStream::from(there.control)).unwrap().unwrap(), request);
+            std::fs::File::from(there.stdout).write_all(b"out").unwrap();
+            std::fs::File::from(there.stderr).write_all(b"err").unwrap();
+            let mut read = (String::new(), String::new());
+            out.read_to_string(&mut read.0).unwrap();
+            err.read_to_string(&mut read.1).unwrap();
+            assert_eq!(read, ("out".to_owned(), "err".to_owned()));
+            assert_eq!(there.stdin.is_some(), fed);
+            if let Some(stdin) = there.stdin {
+                writer.write_all(b"x").unwrap();
+                let mut byte = [0];
+                std::fs::File::from(stdin).read_exact(&mut byte).unwrap();
+                assert_eq!(&byte, b"x");
+            }
+        }
+        drop(asking);
+        assert!(Ends::receive(asked.as_fd()).unwrap().is_none());
     }
 
     #[test]
     fn a_cut_request_is_refused() {
-        let request = Request { program: "a".into(), args: Vec::new(), cwd: "/".into(), env: Vec::new() };
+        let request = Request {
+            ownership: Ownership::Light,
+            program: "a".into(),
+            args: Vec::new(),
+            cwd: "/".into(),
+            env: Vec::new(),
+        };
         let frame = request.encode();
         for end in 4..frame.len() {
             assert_eq!(Request::decode(&frame[4..end]), None, "cut at {end}");

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use ralphloop_core::plan::{Scheme, WorkId};
 
 use super::find::{Found, PRD_FOLDERS, bases, change_at, find, in_project, is_repository, prd_at};
-use super::{WorkError, WorkRef, change, folders, places, several, shown};
+use super::folders::TASKS;
+use super::{WorkError, WorkRef, change, claims, folders, places, several, shown};
 use crate::tracker;
 use ralphloop_spec::NEXT_STEPS;
 
@@ -14,7 +15,7 @@ use ralphloop_spec::NEXT_STEPS;
 /// can be run, else the only one at all; plain task lists count where there is nothing else, since many of them are
 /// the notes from which the other work was made.
 pub fn resolve(argument: Option<&str>, cwd: &Path) -> Result<WorkRef, WorkError> {
-    let Some(argument) = argument else { return only(&find(cwd), cwd) };
+    let Some(argument) = argument else { return only(&find(cwd), cwd, cwd) };
     let path = cwd.join(argument);
     if path.exists() {
         return at_path(&path, cwd);
@@ -23,19 +24,19 @@ pub fn resolve(argument: Option<&str>, cwd: &Path) -> Result<WorkRef, WorkError>
         Some((word, rest)) => match Scheme::ALL.iter().find(|scheme| scheme.as_str() == word) {
             Some(scheme) => of_scheme(*scheme, rest, argument, cwd),
             None if is_word(word) => Err(WorkError::UnknownScheme { scheme: word.to_owned() }),
-            None => Err(not_found(argument, find(cwd))),
+            None => Err(not_found(argument, &find(cwd), cwd)),
         },
         None => match Scheme::ALL.iter().find(|scheme| scheme.as_str() == argument) {
-            Some(scheme) => of_format(*scheme, argument, find(cwd)),
-            None => named(argument, argument, find(cwd)),
+            Some(scheme) => of_format(*scheme, argument, find(cwd), cwd),
+            None => named(argument, argument, find(cwd), cwd),
         },
     }
 }
 
 /// The only work of a format.
-fn of_format(scheme: Scheme, argument: &str, mut found: Vec<Found>) -> Result<WorkRef, WorkError> {
+fn of_format(scheme: Scheme, argument: &str, mut found: Vec<Found>, cwd: &Path) -> Result<WorkRef, WorkError> {
     if found.iter().all(|found| found.work.id.scheme != scheme) {
-        return Err(not_found(argument, found));
+        return Err(not_found(argument, &found, cwd));
     }
     found.retain(|found| found.work.id.scheme == scheme);
     // What is planned as a whole comes before single parts of it and the notes of a session.
@@ -44,15 +45,15 @@ fn of_format(scheme: Scheme, argument: &str, mut found: Vec<Found>) -> Result<Wo
     {
         return Ok(whole.work.clone());
     }
-    only(&found, Path::new(argument))
+    only(&found, Path::new(argument), cwd)
 }
 
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
-/// The only one that is meant.
-fn only(found: &[Found], folder: &Path) -> Result<WorkRef, WorkError> {
+/// The only one that is meant of what was found in `folder`.
+fn only(found: &[Found], folder: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
     let can_run = |found: &&Found| found.work.main.exists() && !found.archived;
     let mut candidates: Vec<&Found> = found.iter().filter(can_run).collect();
     if candidates.is_empty() {
@@ -64,36 +65,52 @@ fn only(found: &[Found], folder: &Path) -> Result<WorkRef, WorkError> {
     match candidates.as_slice() {
         [] => Err(WorkError::NoneFound { folder: folder.to_owned() }),
         [one] => Ok(one.work.clone()),
-        several => Err(WorkError::Several { found: several.iter().map(|found| found.work.id.clone()).collect() }),
+        several => Err(WorkError::Several { found: names(several, cwd) }),
     }
 }
 
 /// The one whose name is `name`.
-fn named(name: &str, argument: &str, mut found: Vec<Found>) -> Result<WorkRef, WorkError> {
+fn named(name: &str, argument: &str, mut found: Vec<Found>, cwd: &Path) -> Result<WorkRef, WorkError> {
     let is_it = |found: &Found| found.work.id.id == name;
     match found.iter().filter(|found| is_it(found)).count() {
-        0 => Err(not_found(argument, found)),
+        0 => Err(not_found(argument, &found, cwd)),
         1 => {
             found.retain(is_it);
-            only(&found, Path::new(name))
+            only(&found, Path::new(name), cwd)
         }
-        _ => Err(WorkError::Several { found: ids(found.into_iter().filter(is_it)) }),
+        _ => Err(WorkError::Several {
+            found: names(&found.iter().filter(|found| is_it(found)).collect::<Vec<_>>(), cwd),
+        }),
     }
 }
 
-fn not_found(argument: &str, found: Vec<Found>) -> WorkError {
-    WorkError::NotFound { argument: argument.to_owned(), found: ids(found.into_iter().filter(|found| !found.archived)) }
+fn not_found(argument: &str, found: &[Found], cwd: &Path) -> WorkError {
+    let found: Vec<&Found> = found.iter().filter(|found| !found.archived).collect();
+    WorkError::NotFound { argument: argument.to_owned(), found: names(&found, cwd) }
 }
 
-fn ids(found: impl Iterator<Item = Found>) -> Vec<WorkId> {
-    found.map(|found| found.work.id).collect()
+/// How each is named from `cwd`: by its name, or with its path where that would mean something else or nothing.
+fn names(found: &[&Found], cwd: &Path) -> Vec<String> {
+    let here = find(cwd);
+    let name = |found: &&Found| {
+        let mut same = here.iter().filter(|other| other.work.id == found.work.id);
+        match (same.next(), same.next()) {
+            (Some(only), None) if is_same(&only.work.main, &found.work.main) => found.work.id.to_string(),
+            _ => {
+                let place = found.work.change.as_deref().unwrap_or(&found.work.main);
+                let part = if found.work.is_next_steps() { NEXT_STEPS } else { "" };
+                format!("{}:{}{part}", found.work.id.scheme.as_str(), shown(cwd, place))
+            }
+        }
+    };
+    found.iter().map(name).collect()
 }
 
 /// `scheme:rest`: a path, or a name that is found here.
 fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<WorkRef, WorkError> {
     let found: Vec<Found> = find(cwd).into_iter().filter(|found| found.work.id.scheme == scheme).collect();
     if found.iter().any(|found| found.work.id.id == rest) {
-        return named(rest, argument, found);
+        return named(rest, argument, found, cwd);
     }
     if scheme == Scheme::GitHub
         && tracker::filters(rest).is_some()
@@ -108,22 +125,51 @@ fn of_scheme(scheme: Scheme, rest: &str, argument: &str, cwd: &Path) -> Result<W
     }
     if let Some(log) = rest.strip_suffix(NEXT_STEPS).filter(|_| scheme == Scheme::Flight) {
         let path = bases(cwd).map(|base| base.join(log)).find(|path| path.is_file());
-        let path = path.ok_or_else(|| not_found(argument, found))?;
+        let path = path.ok_or_else(|| not_found(argument, &found, cwd))?;
         return Ok(several::next_steps_of(&path, &file_at(scheme, &path, cwd).project));
     }
     let path = bases(cwd).map(|base| base.join(rest)).find(|path| !rest.is_empty() && path.exists());
-    let Some(path) = path else { return Err(not_found(argument, found)) };
+    let Some(path) = path else { return Err(not_found(argument, &found, cwd)) };
     if path.is_dir() {
-        let work = in_folder(&path, cwd)?;
-        return if work.id.scheme == scheme { Ok(work) } else { Err(not_found(argument, found)) };
+        return folder_as(scheme, &path, cwd).unwrap_or_else(|| Err(not_found(argument, &found, cwd)));
     }
     match scheme {
         Scheme::OpenSpec => Ok(tasks_at(&path, cwd)),
         Scheme::Prd => Ok(prd_at(&path, &project_of_prd(&path, cwd))),
-        _ => match folders::around(&path).filter(|work| work.id.scheme == scheme && is_same(&work.main, &path)) {
-            Some(work) => Ok(work),
-            None => Ok(file_at(scheme, &path, cwd)),
+        Scheme::SpecKit | Scheme::Kiro if path.ends_with(TASKS) => {
+            Ok(feature_at(scheme, path.parent().unwrap_or(cwd), cwd))
+        }
+        _ => Ok(file_at(scheme, &path, cwd)),
+    }
+}
+
+/// A folder that is to be read as that format; none if it holds nothing of it.
+fn folder_as(scheme: Scheme, folder: &Path, cwd: &Path) -> Option<Result<WorkRef, WorkError>> {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let has_tasks = real.join(TASKS).is_file();
+    match scheme {
+        Scheme::SpecKit | Scheme::Kiro if has_tasks => Some(Ok(feature_at(scheme, &real, cwd))),
+        Scheme::OpenSpec if has_tasks && change::around(&real).is_none() => Some(Ok(tasks_at(&real.join(TASKS), cwd))),
+        _ => match in_folder(folder, cwd) {
+            Ok(work) if work.id.scheme == scheme => Some(Ok(work)),
+            _ => {
+                let mut found = in_project(&real);
+                found.retain(|found| found.work.id.scheme == scheme);
+                (!found.is_empty()).then(|| only(&found, folder, cwd))
+            }
         },
+    }
+}
+
+/// A folder with tasks and what was planned beside them, wherever it stands.
+fn feature_at(scheme: Scheme, folder: &Path, cwd: &Path) -> WorkRef {
+    let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    match folders::around(&real).into_iter().find(|work| work.change.as_deref() == Some(&real)) {
+        Some(work) => WorkRef { id: WorkId { scheme, ..work.id }, ..work },
+        None => {
+            let project = within_repository(real.parent().unwrap_or(&real), cwd);
+            folders::work_at(scheme, &real, &project)
+        }
     }
 }
 
@@ -148,38 +194,88 @@ fn file_at(scheme: Scheme, path: &Path, cwd: &Path) -> WorkRef {
 /// A path without a format.
 fn at_path(path: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
     if path.is_dir() {
-        in_folder(path, cwd)
-    } else if path.extension().is_some_and(|extension| extension == "json" || extension == "jsonc") {
-        Ok(prd_at(path, &project_of_prd(path, cwd)))
-    } else if let Some(work) = folders::around(path) {
-        Ok(work)
-    } else if path.ends_with("tasks.md") || change::around(path).is_some() {
-        Ok(tasks_at(path, cwd))
-    } else if let Some(scheme) = places::scheme_of(path).or_else(|| several::scheme_of(path)) {
-        Ok(file_at(scheme, path, cwd))
-    } else {
-        Err(WorkError::NoFormat { path: path.to_owned() })
+        return in_folder(path, cwd);
+    }
+    let around = folders::around(path);
+    if !around.is_empty() {
+        return only_one(around, path, cwd);
+    }
+    if change::around(path).is_some() {
+        return Ok(tasks_at(path, cwd));
+    }
+    if path.ends_with(TASKS) {
+        return tasks_in(path.parent().unwrap_or(cwd), cwd);
+    }
+    if let Some(scheme) = places::scheme_of(path).or_else(|| several::scheme_of(path)) {
+        return Ok(file_at(scheme, path, cwd));
+    }
+    match claims::of_file(path).as_slice() {
+        [] => Err(WorkError::NoFormat { path: path.to_owned() }),
+        [Scheme::Prd] => Ok(prd_at(path, &project_of_prd(path, cwd))),
+        [one] => Ok(file_at(*one, path, cwd)),
+        several => Err(unclear(path, several.to_vec(), cwd)),
     }
 }
 
+/// The one way in which a path is work.
+fn only_one(mut works: Vec<WorkRef>, path: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
+    match (works.pop(), works.is_empty()) {
+        (Some(work), true) => Ok(work),
+        (last, _) => {
+            let schemes = works.into_iter().chain(last).map(|work| work.id.scheme).collect();
+            Err(unclear(path, schemes, cwd))
+        }
+    }
+}
+
+fn unclear(path: &Path, schemes: Vec<Scheme>, cwd: &Path) -> WorkError {
+    WorkError::Unclear { shown: shown(cwd, path), schemes }
+}
+
 /// A folder: a change, one that holds a `tasks.md`, a project, or one of the folders of a project that hold work.
-fn in_folder(folder: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+fn in_folder(path: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
+    let folder = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     if let Some(change) = change::around(&folder) {
         return Ok(change_at(change, change::project(change).unwrap_or(cwd)));
     }
-    if let Some(work) = folders::around(&folder).or_else(|| several::around(&folder)) {
-        return Ok(work);
-    }
-    if folder.join("tasks.md").is_file() {
-        return Ok(tasks_at(&folder.join("tasks.md"), cwd));
+    let around: Vec<WorkRef> = folders::around(&folder).into_iter().chain(several::around(&folder)).collect();
+    if !around.is_empty() {
+        return only_one(around, path, cwd);
     }
     let project = match folder.file_name() {
         Some(name) if name == "openspec" => folder.parent(),
         _ if folder.ends_with("openspec/changes") => folder.ancestors().nth(2),
         _ => None,
     };
-    only(&in_project(project.unwrap_or(&folder)), &folder)
+    let project = project.unwrap_or(&folder);
+    let found = in_project(project);
+    let is_tasks = |found: &Found| found.work.main == folder.join(TASKS);
+    let others =
+        found.iter().any(|found| !is_tasks(found) && found.work.id.scheme != Scheme::Markdown && !found.archived);
+    if !folder.join(TASKS).is_file() || others && claims::of_folder(&folder).is_empty() {
+        return only(&found, path, cwd);
+    }
+    let tasks = tasks_in(&folder, cwd)?;
+    if !others {
+        return Ok(tasks);
+    }
+    let mut all: Vec<Found> = found.into_iter().filter(|found| !is_tasks(found)).collect();
+    all.push(Found { work: tasks, missing: Vec::new(), archived: false });
+    only(&all, path, cwd)
+}
+
+/// The folder of a `tasks.md`, by what stands beside it. One that stands alone is what `list` says, if it is there.
+fn tasks_in(folder: &Path, cwd: &Path) -> Result<WorkRef, WorkError> {
+    let tasks = folder.join(TASKS);
+    match claims::of_folder(folder).as_slice() {
+        [] => {
+            let listed = find(cwd).into_iter().find(|found| is_same(&found.work.main, &tasks));
+            Ok(listed.map_or_else(|| tasks_at(&tasks, cwd), |found| found.work))
+        }
+        [Scheme::OpenSpec] => Ok(tasks_at(&tasks, cwd)),
+        [one] => Ok(feature_at(*one, folder, cwd)),
+        several => Err(unclear(folder, several.to_vec(), cwd)),
+    }
 }
 
 /// A file with tasks: a change's, or one that stands for itself.

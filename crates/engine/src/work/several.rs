@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ralphloop_core::plan::{Scheme, WorkId};
 use ralphloop_spec::NEXT_STEPS;
 
-use super::find::{Found, children};
+use super::find::{Found, children, is_repository};
 use super::{WorkRef, shown};
 
 /// What a backlog's folder may be called, below the project.
@@ -152,9 +152,11 @@ pub(super) fn named(name: &str, base: &Path) -> Option<WorkRef> {
     Some(file_at(&group, base))
 }
 
-/// The folder of the work that `folder` is or lies in, and its project.
+/// The folder of the work that `folder` is or lies in, and its project. A repository is no such folder, wherever it
+/// stands.
 pub(super) fn around(folder: &Path) -> Option<WorkRef> {
-    folder.ancestors().find_map(|folder| {
+    let mut inside = folder.ancestors().take_while(|folder| !is_repository(folder));
+    inside.find_map(|folder| {
         if is_backlog(folder) {
             return Some(folder_at(Scheme::Backlog, folder, folder.parent()?));
         }

@@ -253,3 +253,146 @@ fn what_is_no_file_of_text_is_refused() {
     let work = find::prd_at(Path::new("/dev/zero"), &project.path());
     assert!(load(&work).unwrap_err().to_string().ends_with("is no regular file"));
 }
+
+/// A project with these files and texts.
+fn project(files: &[(&str, &str)]) -> Project {
+    let project = Project::new(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>());
+    for (path, text) in files {
+        fs::write(project.path().join(path), text).unwrap();
+    }
+    project
+}
+
+const BOXES: &str = "# P\n\n## 1. A\n\n- [ ] 1.1 a\n";
+const STORIES: &str = r#"{"userStories": [{"id": "A", "title": "a", "passes": false}]}"#;
+
+#[test]
+fn a_folder_in_specs_is_what_stands_in_it_and_both_ways_to_name_it_are_said() {
+    let project = project(&[
+        ("specs/kiro-like/tasks.md", BOXES),
+        ("specs/kiro-like/requirements.md", "x"),
+        ("specs/both/tasks.md", BOXES),
+        ("specs/both/requirements.md", "x"),
+        ("specs/both/spec.md", "x"),
+        ("specs/plain/tasks.md", BOXES),
+    ]);
+    assert_eq!(project.found(), ["kiro:both", "speckit:both", "kiro:kiro-like", "speckit:plain"]);
+    let unclear = "could be kiro or speckit; say which, as in kiro:specs/both";
+    assert_eq!(project.resolve("specs/both"), format!("error: specs/both {unclear}"));
+    assert_eq!(project.resolve("specs/both/tasks.md"), format!("error: specs/both/tasks.md {unclear}/tasks.md"));
+    assert_eq!(
+        project.resolve("both"),
+        "error: 2 pieces of work found, name one of them:\n  kiro:both\n  speckit:both"
+    );
+    for argument in ["kiro:both", "kiro:specs/both", "kiro:specs/both/tasks.md"] {
+        assert_eq!(project.resolve(argument), "kiro:both in specs/both/tasks.md", "{argument}");
+        let other = argument.replace("kiro", "speckit");
+        assert_eq!(project.resolve(&other), "speckit:both in specs/both/tasks.md", "{other}");
+    }
+}
+
+#[test]
+fn a_tasks_md_elsewhere_is_known_by_what_stands_beside_it() {
+    let project = project(&[
+        ("tasks.md", BOXES),
+        ("a/tasks.md", BOXES),
+        ("a/spec.md", "x"),
+        ("b/tasks.md", BOXES),
+        ("b/requirements.md", "x"),
+        ("c/tasks.md", BOXES),
+        ("c/proposal.md", "x"),
+        ("c/plan.md", "x"),
+        ("d/tasks.md", BOXES),
+        ("e/tasks.md", BOXES),
+        ("e/prd.json", STORIES),
+        ("f/tasks.md", BOXES),
+        ("f/spec.md", "x"),
+        ("f/prd.json", STORIES),
+    ]);
+    for (argument, means) in [
+        ("tasks.md", "markdown:tasks.md in tasks.md"),
+        ("a", "speckit:a in a/tasks.md"),
+        ("a/tasks.md", "speckit:a in a/tasks.md"),
+        ("b", "kiro:b in b/tasks.md"),
+        ("c", "error: c could be openspec or speckit; say which, as in openspec:c"),
+        ("openspec:c", "openspec:tasks.md in c/tasks.md"),
+        ("speckit:c", "speckit:c in c/tasks.md"),
+        ("d", "openspec:tasks.md in d/tasks.md"),
+        ("e", "prd:prd.json in e/prd.json"),
+        ("f", "error: 2 pieces of work found, name one of them:\n  prd:f/prd.json\n  speckit:f"),
+        ("prd:e", "prd:prd.json in e/prd.json"),
+    ] {
+        let found = match resolve(Some(argument), &project.path()) {
+            Ok(work) => format!("{} in {}", work.id, work.main.strip_prefix(project.path()).unwrap().display()),
+            Err(error) => format!("error: {error}"),
+        };
+        assert_eq!(found, means, "{argument}");
+    }
+}
+
+#[test]
+fn a_file_that_several_formats_can_read_says_which() {
+    let issues = r#"[{"number": 1, "title": "a", "state": "OPEN"}]"#;
+    let project = project(&[
+        ("notes.md", BOXES),
+        ("issues.json", issues),
+        ("list.json", STORIES),
+        ("other.json", "{}"),
+        ("list.yaml", "tasks:\n  - title: a\n"),
+        ("ci.yaml", "on: push\n"),
+        ("log.jsonl", "{\"a\": 1}\n"),
+        ("empty.md", "# x\n"),
+        ("log.md", "# Session Log\n\n## Next Steps\n\n- a\n"),
+    ]);
+    let boxes = "markdown, fixplan, openspec, speckit or kiro; say which, as in markdown:notes.md";
+    for (argument, means) in [
+        ("notes.md", format!("error: notes.md could be {boxes}")),
+        ("fixplan:notes.md", "fixplan:notes.md in notes.md".to_owned()),
+        ("issues.json", "error: issues.json could be prd or github; say which, as in prd:issues.json".to_owned()),
+        ("github:issues.json", "github:issues.json in issues.json".to_owned()),
+        ("list.json", "prd:list.json in list.json".to_owned()),
+        ("other.json", "prd:other.json in other.json".to_owned()),
+        ("list.yaml", "yaml:list.yaml in list.yaml".to_owned()),
+        ("ci.yaml", "yaml:ci.yaml in ci.yaml".to_owned()),
+        ("log.jsonl", "beads:log.jsonl in log.jsonl".to_owned()),
+        ("log.md", "flight:log.md in log.md".to_owned()),
+    ] {
+        assert_eq!(project.resolve(argument), means, "{argument}");
+    }
+    assert!(project.resolve("empty.md").contains("write FORMAT:PATH"));
+}
+
+#[test]
+fn work_in_another_folder_is_named_so_that_it_is_found_from_here() {
+    let project = project(&[
+        ("prd.json", STORIES),
+        ("app/prd.json", STORIES),
+        ("app/fix_plan.md", BOXES),
+        ("app/backlog/tasks/task-1 - A.md", "---\nid: task-1\ntitle: A\n---\n"),
+        ("app/docs/implementation/1-a/1.1-b.md", "# 1.1. B\n\n**Status**: Planned\n"),
+    ]);
+    let error = project.resolve("app");
+    let named: Vec<&str> = error.lines().skip(1).map(str::trim).collect();
+    assert_eq!(
+        named,
+        ["prd:app/prd.json", "backlog:app/backlog", "flight:app/docs/implementation", "fixplan:app/fix_plan.md"]
+    );
+    for name in named {
+        assert!(!project.resolve(name).starts_with("error"), "{name}: {}", project.resolve(name));
+    }
+}
+
+#[test]
+fn a_repository_is_no_feature_and_no_part_of_a_backlog_wherever_it_stands() {
+    let around = tempfile::tempdir().unwrap();
+    let root = around.path().canonicalize().unwrap();
+    for (folder, file) in [("specs/app", "tasks.md"), ("backlog/app", "prd.json")] {
+        fs::create_dir_all(root.join(folder).join(".git")).unwrap();
+        fs::write(root.join(folder).join(file), if file == "prd.json" { STORIES } else { BOXES }).unwrap();
+    }
+    fs::create_dir(root.join("backlog/tasks")).unwrap();
+    let app = root.join("specs/app");
+    assert_eq!(resolve(Some("tasks.md"), &app).unwrap().project, app);
+    let app = root.join("backlog/app");
+    assert_eq!(resolve(Some("."), &app).unwrap().id.to_string(), "prd:prd.json");
+}

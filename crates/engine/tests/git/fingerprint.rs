@@ -41,7 +41,8 @@ fn look(top: &Path, path: &Path, seen: &mut BTreeMap<Vec<u8>, String>) {
     }
     let metadata = std::fs::symlink_metadata(path).unwrap();
     let kind = metadata.file_type();
-    let mut line = format!("mode {:o}", metadata.mode());
+    let mut line = format!("mode {:o} owner {}:{}", metadata.mode(), metadata.uid(), metadata.gid());
+    line += &attributes(path);
     // Git itself renews the time of a shared index whenever it reads it.
     let renewed = relative.file_name().is_some_and(|name| name.to_string_lossy().starts_with("sharedindex."));
     if !renewed && (!kind.is_dir() || !in_git) {
@@ -66,6 +67,20 @@ fn look(top: &Path, path: &Path, seen: &mut BTreeMap<Vec<u8>, String>) {
             look(top, &item.unwrap().path(), seen);
         }
     }
+}
+
+/// The extended attributes of a path, access lists among them; nothing where there are none.
+fn attributes(path: &Path) -> String {
+    let mut names = [0_u8; 4096];
+    let count = rustix::fs::llistxattr(path, &mut names).unwrap_or(0);
+    let mut all = Vec::new();
+    for name in names[..count].split(|byte| *byte == 0).filter(|name| !name.is_empty()) {
+        let mut value = [0_u8; 4096];
+        let length = rustix::fs::lgetxattr(path, name, &mut value).unwrap_or(0);
+        all.push(format!(" {}={:?}", String::from_utf8_lossy(name), &value[..length]));
+    }
+    all.sort_unstable();
+    all.concat()
 }
 
 impl Fingerprint {

@@ -142,6 +142,47 @@ states! {
         "for i in $(seq 40); do git branch -qD b$i; done; git reset -q --hard HEAD~45 2>/dev/null || git reset -q --hard HEAD~40; git reflog expire --expire=now --all; git gc -q --prune=now";
 }
 
+/// Attributes and access lists, as `setfattr` and `setfacl` would set them: user 1234 may read. Lists are bytes by acl(5).
+const ATTRIBUTES: &str = r#"python3 - <<'EOF'
+import os, struct
+acl = struct.pack('<I', 2) + b''.join(struct.pack('<HHI', *entry) for entry in
+    [(1, 6, 0xffffffff), (2, 4, 1234), (4, 4, 0xffffffff), (16, 4, 0xffffffff), (32, 4, 0xffffffff)])
+for name in ['a.txt', 'dir/b.txt', 'note.txt', '.env', 'dir']:
+    os.setxattr(name, 'user.mine', b'kept \xff ' + name.encode())
+    os.setxattr(name, 'system.posix_acl_access', acl)
+os.setxattr('dir/deep', 'system.posix_acl_default', acl)
+EOF"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attributes_and_access_lists() {
+    let world = World::new();
+    if !world.output(ATTRIBUTES).status.success() {
+        println!("left out: the file system of the temporary folder keeps no attributes or access lists");
+        return;
+    }
+    // Files are replaced, as editors do, edited in place, made where a folder passes its list on; lists and attributes go.
+    let agent = "for f in a.txt note.txt .env; do echo agent >new; mv new $f; done; echo in place >>dir/b.txt
+        rm dir/deep/c.txt; echo new >dir/deep/new.txt
+        python3 -c 'import os; os.removexattr(\"dir\", \"user.mine\"); os.setxattr(\"dir\", \"user.more\", b\"x\"); \
+            os.setxattr(\"run.sh\", \"user.more\", b\"x\"); os.removexattr(\"dir/deep\", \"system.posix_acl_default\")'";
+    brings_back(world, agent).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn owners_where_the_system_lets_us() {
+    let world = World::new();
+    let given = "ln -s a.txt link; chown 1234:1235 a.txt note.txt dir/deep; chown -h 1234 link; chown :1235 dir/b.txt";
+    if !world.output(given).status.success() {
+        println!("left out: only root gives files to others");
+        return;
+    }
+    brings_back(
+        world,
+        "for f in a.txt dir/b.txt; do echo agent >new; mv new $f; done; chown 0:0 note.txt dir/deep; chown -h 0 link",
+    )
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_repository_without_commits() {
     let world = World::with("git init -q -b main .; echo x >x.txt; echo s >s.txt; git add s.txt");

@@ -147,7 +147,7 @@ fn id_of_name(path: &str) -> Option<String> {
 fn config(beside: &[SpecText]) -> Option<Node> {
     let config = beside.iter().find(|file| CONFIG.iter().any(|name| file.path.ends_with(name)))?;
     let text = Text::decode(&config.path, &config.bytes).ok()?;
-    yaml::parse(text.file, text.body, 0).ok()?
+    yaml::parse(&text, text.body, 0).ok()?
 }
 
 /// Numbers inside ids by their value: `task-9` before `task-10`.

@@ -36,7 +36,7 @@ pub(super) fn read(text: &Text<'_>) -> Result<Front, SpecError> {
     let (_, start, _) = text.numbered().nth(1).unwrap_or((2, close, ""));
     let source = text.body.get(start..close).unwrap_or_default();
     let (source, unquoted_at) = with_names(source);
-    let root = yaml::parse(text.file, &source, 1)?.filter(|root| matches!(root.content, Content::Map(_)));
+    let root = yaml::parse(text, &source, start)?.filter(|root| matches!(root.content, Content::Map(_)));
     let root = root.ok_or_else(|| missing("the front matter holds no keys"))?;
     let crlf = source.contains("\r\n");
     Ok(Front { root, end, close, crlf, unquoted_at: unquoted_at.map(|line| line + 2) })

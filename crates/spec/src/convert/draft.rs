@@ -8,8 +8,10 @@ use ralphloop_core::ids::{StoryId, TaskId};
 use ralphloop_core::plan::{Context, SpecGate, Story, StoryKind, Task, WorkState};
 
 use super::{Abilities, Can, Ids};
+use crate::backlog::natural;
 use crate::document::Reading;
 use crate::label::{self, Labelled};
+use crate::words;
 
 /// What is to be written.
 #[derive(Debug)]
@@ -43,8 +45,12 @@ impl<'r> Draft<'r> {
         };
         let work = plan.stories.iter().filter(|story| story.kind == StoryKind::Story);
         let (stories, left_out): (Vec<&Story>, Vec<&Story>) = work.partition(|story| stays(story));
-        let ordered =
-            if abilities.can(Can::Deps) { stories } else { by_order(&stories, abilities.can(Can::Priorities)) };
+        let ranks_fit = abilities.can(Can::Priorities) || abilities.can(Can::ThreePriorities) && in_three(&stories);
+        let ordered = match (abilities.can(Can::Deps), ranks_fit) {
+            (true, true) => stories,
+            (true, false) => by_rank(stories),
+            (false, ranks) => by_order(&stories, ranks),
+        };
         let ids = new_ids(&ordered, abilities.ids);
         let groups: HashMap<&str, &str> = plan
             .stories
@@ -53,7 +59,11 @@ impl<'r> Draft<'r> {
             .map(|epic| (epic.id.as_str(), epic.title.as_str()))
             .collect();
         let untitled = plan.title.as_deref().map_or_else(|| "Tasks".to_owned(), flat);
-        let stories = ordered.into_iter().map(|story| drafted(story, &ids, &groups, abilities, &untitled)).collect();
+        let mut stories: Vec<Drafted<'_>> =
+            ordered.into_iter().map(|story| drafted(story, &ids, &groups, abilities, &untitled)).collect();
+        if abilities.can(Can::ThreePriorities) && !ranks_fit {
+            stories.iter_mut().for_each(|drafted| drafted.story.priority = None);
+        }
         Self {
             title: plan.title.as_deref(),
             project: reading.project.as_deref(),
@@ -127,12 +137,55 @@ fn new_ids<'r>(stories: &[&'r Story], ids: Ids) -> HashMap<&'r StoryId, StoryId>
         Ids::Any => true,
         Ids::Heading => reads(story, label::heading),
         Ids::Box => reads(story, label::task),
+        Ids::Task => is_task(story.id.as_str()),
+        Ids::Group => is_group(story.id.as_str()) && reads(story, label::heading),
     };
-    let keep = stories.iter().all(fits) && !(ids == Ids::Box && nested(stories));
+    let apart = match ids {
+        Ids::Any | Ids::Heading => true,
+        Ids::Box => !nested(stories),
+        Ids::Task => {
+            let mut seen = HashSet::new();
+            stories.iter().all(|story| seen.insert(story.id.as_str().to_lowercase()))
+        }
+        // Groups come in the order of their numbers.
+        Ids::Group => stories.is_sorted_by(|a, b| natural(a.id.as_str(), b.id.as_str()) == Ordering::Less),
+    };
+    let keep = apart && stories.iter().all(fits);
+    let by_position = |position: usize| match ids {
+        Ids::Any | Ids::Heading | Ids::Box => position.to_string(),
+        Ids::Task => format!("task-{position}"),
+        Ids::Group => format!("1.{position}"),
+    };
     let new = |(index, story): (usize, &&'r Story)| {
-        (&story.id, if keep { story.id.clone() } else { StoryId((index + 1).to_string()) })
+        (&story.id, if keep { story.id.clone() } else { StoryId(by_position(index + 1)) })
     };
     stories.iter().enumerate().map(new).collect()
+}
+
+/// `task-7`, `BACK-12.1`.
+fn is_task(id: &str) -> bool {
+    id.rsplit_once('-').is_some_and(|(prefix, number)| {
+        prefix.starts_with(|c: char| c.is_ascii_alphabetic())
+            && prefix.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+            && number.split('.').all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    })
+}
+
+/// `4.2`.
+fn is_group(id: &str) -> bool {
+    let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    id.split_once('.').is_some_and(|(area, group)| digits(area) && digits(group))
+}
+
+/// Every rank is one of the three that have a word of their own.
+fn in_three(stories: &[&Story]) -> bool {
+    stories.iter().filter_map(|story| story.priority).all(|priority| words::three(priority).is_some())
+}
+
+/// In the order in which they are taken, as far as ranks decide it.
+fn by_rank(mut stories: Vec<&Story>) -> Vec<&Story> {
+    stories.sort_by(|a, b| graph::rank(a, b));
+    stories
 }
 
 /// The number of one is the beginning of another's, which makes the other a task of it.

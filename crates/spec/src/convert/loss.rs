@@ -6,7 +6,7 @@ use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Check, Plan, Story, Task, WorkState};
 
 use super::draft::{Draft, Drafted, flat};
-use super::{Abilities, Can};
+use super::{Abilities, Can, Ids};
 use crate::document::Reading;
 
 /// Stories that are named in one sentence, at most.
@@ -95,7 +95,8 @@ pub(super) fn compare(
     for story in &draft.left_out {
         let what = if story.optional { "optional stories" } else { "skipped stories" };
         let how = "they would have to be done there, so only their text is in the file";
-        losses.add(what, Some(&story.id), Kept::Changed(how));
+        let in_file = !matches!(abilities.ids, Ids::Task | Ids::Group);
+        losses.add(what, Some(&story.id), if in_file { Kept::Changed(how) } else { Kept::No });
     }
     for epic in before.plan.stories.iter().filter(|story| story.kind == ralphloop_core::plan::StoryKind::Epic) {
         losses.add("epics", Some(&epic.id), Kept::Changed("their stories name them as their group"));
@@ -157,7 +158,8 @@ fn of_story(drafted: &Drafted<'_>, new: &Story, abilities: Abilities, losses: &m
         lost("dependencies", Kept::AsOrder);
     }
     if new.priority != old.priority {
-        lost("priorities", if abilities.can(Can::Deps) { Kept::No } else { Kept::AsOrder });
+        let both = abilities.can(Can::Deps) && abilities.can(Can::Priorities);
+        lost("priorities", if both { Kept::No } else { Kept::AsOrder });
     }
     if new.complexity != old.complexity {
         lost("complexities", kept(has("Complexity: ")));

@@ -7,6 +7,7 @@ use ralphloop_core::plan::{Check, Scheme, Story, Task, WorkState};
 
 use super::Abilities;
 use super::draft::{Draft, Drafted, flat, headed, urgency};
+use crate::flight;
 use crate::label;
 use crate::markdown::boxes;
 use crate::markdown::outline::outline;
@@ -15,13 +16,7 @@ use crate::words;
 
 /// The file.
 pub(super) fn text(draft: &Draft<'_>, to: Scheme) -> String {
-    let mut writer = Writer {
-        to,
-        tick: if to == Scheme::SpecKit { 'X' } else { 'x' },
-        used: repeated(draft),
-        numbers: 0,
-        out: String::new(),
-    };
+    let mut writer = Writer::new(draft, to);
     let title = draft.title.or(draft.project).map_or_else(|| "Plan".to_owned(), flat);
     let _infallible = writeln!(writer.out, "# {}", unhashed(&title));
     if matches!(to, Scheme::Markdown | Scheme::FixPlan) {
@@ -39,7 +34,7 @@ pub(super) fn text(draft: &Draft<'_>, to: Scheme) -> String {
 }
 
 /// A heading must not end in hashes, which would not be part of it.
-fn unhashed(title: &str) -> String {
+pub(super) fn unhashed(title: &str) -> String {
     title.trim_matches('#').trim().to_owned()
 }
 
@@ -56,17 +51,23 @@ fn own_id(task: &Task) -> Option<&str> {
     (!own.contains(['#', '~'])).then_some(own)
 }
 
-struct Writer {
+/// Writes headings, boxes and what is said beside them.
+pub(super) struct Writer {
     to: Scheme,
     tick: char,
     /// Ids of tasks that cannot be kept, as they would be there twice.
     used: HashSet<String>,
     /// Tasks numbered so far, through the whole file.
     numbers: usize,
-    out: String,
+    pub out: String,
 }
 
 impl Writer {
+    pub(super) fn new(draft: &Draft<'_>, to: Scheme) -> Self {
+        let tick = if to == Scheme::SpecKit { 'X' } else { 'x' };
+        Self { to, tick, used: repeated(draft), numbers: 0, out: String::new() }
+    }
+
     /// Sections whose headings say how urgent their stories are.
     fn by_urgency(&mut self, draft: &Draft<'_>) {
         let mut above = (false, f64::INFINITY);
@@ -103,7 +104,7 @@ impl Writer {
             self.fields(story);
         }
         self.paragraph(&story.description);
-        self.remarks(drafted, "");
+        self.remarks(story, &drafted.asides, "");
         self.out.push('\n');
         for (index, task) in story.tasks.iter().enumerate() {
             self.task(story, task, index + 1, depth(story, task));
@@ -120,7 +121,7 @@ impl Writer {
             let line = line.trim_start_matches(['-', '*', '+', ' ']);
             self.bullet("  ", line);
         }
-        self.remarks(drafted, "  ");
+        self.remarks(story, &drafted.asides, "  ");
         for (index, task) in story.tasks.iter().enumerate() {
             self.task(story, task, index + 1, 1 + depth(story, task));
         }
@@ -144,12 +145,13 @@ impl Writer {
     }
 
     /// Text as it is; as a quotation if a heading, a box or a fence in it would be read as such.
-    fn paragraph(&mut self, text: &str) {
+    pub(super) fn paragraph(&mut self, text: &str) {
         let text = text.trim();
         if text.is_empty() {
             return;
         }
-        let plain = Text::decode("", text.as_bytes()).is_ok_and(|text| is_prose(&text));
+        let plain = Text::decode("", text.as_bytes()).is_ok_and(|text| is_prose(&text))
+            && !(self.to == Scheme::Flight && text.lines().any(flight::says_something));
         self.out.push('\n');
         for line in text.lines() {
             let line = if plain { line.to_owned() } else { format!("> {line}") };
@@ -158,8 +160,7 @@ impl Writer {
     }
 
     /// What has no place of its own in the format: lines for people and agents.
-    fn remarks(&mut self, drafted: &Drafted<'_>, indent: &str) {
-        let story = &drafted.story;
+    pub(super) fn remarks(&mut self, story: &Story, asides: &[Task], indent: &str) {
         let mut remarks: Vec<String> = Vec::new();
         remarks.extend(story.group.as_ref().map(|group| format!("Group: {}", flat(group))));
         if !story.tags.is_empty() {
@@ -178,7 +179,7 @@ impl Writer {
         if !story.notes.is_empty() {
             remarks.push(format!("Notes: {}", flat(&story.notes)));
         }
-        remarks.extend(drafted.asides.iter().map(|task| format!("Optional: {}", flat(&task.text))));
+        remarks.extend(asides.iter().map(|task| format!("Optional: {}", flat(&task.text))));
         if !remarks.is_empty() && indent.is_empty() {
             self.out.push('\n');
         }

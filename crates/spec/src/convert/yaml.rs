@@ -29,11 +29,11 @@ fn put(out: &mut String, lead: &str, key: &str, value: &str) {
     let _infallible = writeln!(out, "{lead}{key}: {value}");
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+pub(super) fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(", "))
 }
 

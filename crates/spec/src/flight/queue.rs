@@ -180,10 +180,19 @@ mod tests {
     }
 
     #[test]
+    fn a_none_below_one_of_several_headings_is_no_step() {
+        let out = queue("# Session\n\n## Next Steps\n\n### Now\n- Mend it\n### Later\n- None\n");
+        assert_eq!(out.list.iter().map(|story| story.id.as_str()).collect::<Vec<_>>(), ["mend-it"]);
+    }
+
+    #[test]
     fn a_log_without_next_steps_has_no_queue() {
-        for source in
-            ["# Session\n\n## Next Steps\n\n- None\n", "# Session\n\n## Next Steps\n\nNone.\n", "# Session\n\nx\n"]
-        {
+        for source in [
+            "# Session\n\n## Next Steps\n\n- Nothing planned for the next session\n",
+            "# Session\n\n## Next Steps\n\n- None\n",
+            "# Session\n\n## Next Steps\n\nNone.\n",
+            "# Session\n\nx\n",
+        ] {
             assert!(read(&Text::decode("t", source.as_bytes()).unwrap()).is_err(), "{source}");
         }
     }

@@ -65,17 +65,30 @@ pub(super) fn next_steps(text: &Text<'_>) -> Option<NextSteps> {
             None => reader.take(line),
         }
     }
-    let items = reader.items;
-    let items =
-        if items.iter().all(|item| item.state.is_none() && says_nothing(&item.text)) { Vec::new() } else { items };
+    let mut items = reader.items;
+    if items.iter().all(|step| step.state.is_none() && tells_of_nothing(&step.text)) {
+        items.clear();
+    } else if items.iter().all(|step| step.parent.is_none()) {
+        items.retain(|step| step.state.is_some() || !step.details.is_empty() || !is_none(&step.text));
+    }
     Some(NextSteps { line: lines[at].number, items })
 }
 
-/// "None", "N/A", "Nothing planned".
-fn says_nothing(text: &str) -> bool {
+/// "None", "N/A".
+fn is_none(text: &str) -> bool {
+    let words = text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    matches!(words.as_str(), "none" | "n/a" | "na" | "nothing")
+}
+
+/// "None at this time", "Nothing planned for the next session".
+fn tells_of_nothing(text: &str) -> bool {
     let words = text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let words: Vec<&str> = words.split_whitespace().collect();
-    matches!(words.first(), Some(&("none" | "n/a" | "na" | "nothing"))) && words.len() <= 4
+    match words.as_slice() {
+        ["nothing", "planned" | "pending" | "left" | "remaining" | "further" | "else" | "more" | "open", ..] => true,
+        [first, ..] => matches!(*first, "none" | "n/a" | "na" | "nothing") && words.len() <= 4,
+        [] => false,
+    }
 }
 
 /// `Timeout: 120s`, `Retry: 2`, `On-fail: pause`, `Tasks: 2.1.1`.

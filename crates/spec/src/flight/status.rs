@@ -20,6 +20,16 @@ const STATES: &[(&str, &str, WorkState)] = &[
 /// What is written for done.
 const DONE: (&str, &str) = ("✅", "Complete");
 
+/// Symbol and word of a state; what has none is planned.
+pub(super) fn words_of(state: WorkState) -> &'static str {
+    match state {
+        WorkState::Done => "✅ Complete",
+        WorkState::Doing => "🟡 In Progress",
+        WorkState::Blocked => "⏸️ Blocked",
+        WorkState::Todo | WorkState::Skipped | WorkState::Other => "🔵 Planned",
+    }
+}
+
 /// A line `Name: value`, the name bold or not, behind a list marker or not; offsets count from the start of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field<'l> {

@@ -30,13 +30,18 @@ pub(crate) struct BoxLine {
 /// The box on this line. Links, footnotes, letters and words in brackets are none.
 pub(crate) fn parse(line: &str) -> Option<BoxLine> {
     let (indent, mut at) = indentation(line);
-    let mut malformed = false;
+    let (mut malformed, mut emphasis) = (false, false);
     for nested in 0..=MAX_MARKERS {
         if line[at..].starts_with('[') {
             break;
         }
+        let star = line[at..].starts_with('*');
         at += list_marker(&line[at..])?;
         let blanks = line[at..].find(|c: char| !c.is_whitespace()).unwrap_or(line.len() - at);
+        if star && line[at..].starts_with('*') {
+            return None; // Strong text: `**[x]** means done`.
+        }
+        emphasis = star && blanks == 0;
         malformed |= blanks == 0 || nested > 0;
         at += blanks;
     }
@@ -48,7 +53,7 @@ pub(crate) fn parse(line: &str) -> Option<BoxLine> {
     let (state, standard, blanks_right) = meaning(&line[open..close])?;
     let text = close + 1;
     let rest = &line[text..];
-    if rest.starts_with(['(', '[']) {
+    if rest.starts_with(['(', '[']) || emphasis && rest.starts_with('*') {
         return None;
     }
     // A star right behind the box is how some plans mark what is optional.
@@ -127,6 +132,7 @@ mod tests {
             ("- [\u{a0}] a", "\u{a0}"),
             ("- -[ ] a", " "),
             ("- - [ ] a", " "),
+            ("*[ ] a", " "),
             ("- [x  ] a", "x  "),
         ] {
             let found = parse(line).unwrap();
@@ -168,6 +174,8 @@ mod tests {
             "",
             "1.",
             "- [完] letter",
+            "**[x]** means done, **[ ]** open",
+            "*[ ]* is open",
         ] {
             assert_eq!(parse(line), None, "{line}");
         }

@@ -10,6 +10,24 @@ pub(crate) fn bold<'p>(prose: &'p [String], name: &str) -> Option<&'p str> {
     prose.iter().find_map(|line| value(line, name))
 }
 
+/// The value of such a field, or where its line ends with the colon, the items of the list below it.
+pub(crate) fn bold_list(prose: &[String], name: &str) -> Option<String> {
+    let at = prose.iter().position(|line| value(line, name).is_some())?;
+    let on_line = value(&prose[at], name).filter(|value| !value.is_empty()).map(str::to_owned);
+    on_line.or_else(|| {
+        let below = prose[at + 1..].iter().skip_while(|line| line.trim().is_empty());
+        let items: Vec<&str> = below.map_while(|line| item(line)).collect();
+        Some(items.join(", "))
+    })
+}
+
+/// The text of a list item that is no box and no field.
+fn item(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let text = &line[boxes::list_marker(line)?..];
+    (text.starts_with(char::is_whitespace) && !text.trim_start().starts_with("**")).then(|| text.trim())
+}
+
 fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let line = line.trim();
     let line = boxes::list_marker(line)
@@ -50,6 +68,19 @@ mod tests {
             .to_vec();
         assert_eq!((bold(&prose, "depends on"), bold(&prose, "priority")), (Some("1"), Some("P1")));
         assert_eq!(bold(&prose[3..], "priority"), None);
+    }
+
+    #[test]
+    fn a_field_without_a_value_has_the_list_below_it() {
+        let prose = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+        let found = |text| bold_list(&prose(text), "depends on").map(|list| ids(&list));
+        assert_eq!(
+            found("**Depends on:**\n\n- US-001 (soft)\n* 2\ntext\n- 3"),
+            Some(vec!["US-001".into(), "2".into()])
+        );
+        assert_eq!(found("**Depends on:** 1\n- 2"), Some(vec!["1".into()]));
+        assert_eq!(found("- **Depends on:**\n- **Priority:** 1"), Some(Vec::new()));
+        assert_eq!(found("- 2"), None);
     }
 
     #[test]

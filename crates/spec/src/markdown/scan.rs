@@ -44,13 +44,13 @@ impl Line<'_> {
             return Cow::Borrowed(self.raw);
         }
         let mut masked = String::with_capacity(self.raw.len());
-        for (at, c) in self.raw.char_indices() {
-            if self.comments.iter().any(|range| range.contains(&at)) {
-                masked.extend(std::iter::repeat_n(' ', c.len_utf8()));
-            } else {
-                masked.push(c);
-            }
+        let mut at = 0;
+        for range in &self.comments {
+            masked.push_str(self.raw.get(at..range.start).unwrap_or_default());
+            masked.extend(std::iter::repeat_n(' ', range.len()));
+            at = range.end;
         }
+        masked.push_str(self.raw.get(at..).unwrap_or_default());
         Cow::Owned(masked)
     }
 
@@ -116,16 +116,17 @@ impl Scanner<'_, '_> {
     fn take(&mut self, index: usize) -> usize {
         let (number, offset, raw) = self.raw[index];
         let comments = self.comments_of(number, offset, raw);
-        let mut line = Line { number, offset, raw, kind: Kind::Text, comments };
-        for range in line.comments.clone() {
-            let inner = raw[range].trim_start_matches("<!--");
+        let line = Line { number, offset, raw, kind: Kind::Text, comments };
+        for range in &line.comments {
+            let inner = raw[range.clone()].trim_start_matches("<!--");
             self.hide(Code::CheckboxInComment, number, inner);
         }
-        let masked = line.masked().into_owned();
+        let masked = line.masked();
+        let mut kind = Kind::Text;
         if masked.trim().is_empty() && !line.comments.is_empty() {
-            line.kind = Kind::Comment;
+            kind = Kind::Comment;
         } else if masked.trim_start().starts_with('>') {
-            line.kind = Kind::Quote;
+            kind = Kind::Quote;
             self.hide(Code::CheckboxInQuote, number, masked.trim_start_matches(['>', ' ', '\t']));
         } else if let Some(fence) = Fence::opened_by(&masked) {
             if let Some(last) = self.fence_end(index, fence) {
@@ -139,7 +140,8 @@ impl Scanner<'_, '_> {
             }
             self.out.notes.push((Code::UnclosedFence, number));
         }
-        self.out.lines.push(line);
+        drop(masked);
+        self.out.lines.push(Line { kind, ..line });
         index + 1
     }
 
@@ -151,16 +153,17 @@ impl Scanner<'_, '_> {
             at = (self.comment_end - offset).min(raw.len());
             found.push(0..at);
         }
-        while let Some(start) = comment_start(raw, at) {
+        while !self.comments_never_end
+            && let Some(start) = comment_start(raw, at)
+        {
             let begin = offset + start;
-            let end = self.body[begin + 4..].find("-->").map(|length| begin + 4 + length + 3);
-            let Some(end) = end else {
-                if !self.comments_never_end {
-                    self.comments_never_end = true;
-                    self.out.notes.push((Code::UnclosedComment, number));
-                }
+            // `<!-->` is a whole comment.
+            let Some(length) = self.body[begin + 2..].find("-->") else {
+                self.comments_never_end = true;
+                self.out.notes.push((Code::UnclosedComment, number));
                 break;
             };
+            let end = begin + 2 + length + 3;
             self.comment_end = end;
             at = (end - offset).min(raw.len());
             found.push(start..at);
@@ -220,6 +223,9 @@ fn line_of((number, offset, raw): (u32, usize, &str), kind: Kind) -> Line<'_> {
 
 /// Where `<!--` opens on a line, from `at` on, code spans left out.
 fn comment_start(raw: &str, mut at: usize) -> Option<usize> {
+    if !raw[at..].contains("<!--") {
+        return None;
+    }
     while let Some(next) = raw[at..].find(['`', '<']) {
         let start = at + next;
         if raw[start..].starts_with("<!--") {
@@ -330,6 +336,7 @@ mod tests {
         assert_eq!(kinds("say `<!--` here\nb").0, "tt");
         assert_eq!(kinds("a <!-- b\nc"), ("tt".into(), vec![(Code::UnclosedComment, 1)]));
         assert_eq!(kinds("<!-- - [ ] a -->"), ("c".into(), vec![(Code::CheckboxInComment, 1)]));
+        assert_eq!(kinds("<!-->\n- [ ] a\n<!--->\n<!-- -->").0, "ctcc");
     }
 
     #[test]

@@ -185,10 +185,15 @@ impl Builder<'_, '_> {
     }
 
     fn warn_of_open_children(&mut self, section: &Section) {
+        let mut first_open_below: HashMap<usize, &Item> = HashMap::new();
+        for child in section.items.iter().filter(|child| child.state != WorkState::Done) {
+            if let Some(parent) = child.parent {
+                first_open_below.entry(parent).or_insert(child);
+            }
+        }
         for (index, item) in section.items.iter().enumerate() {
-            let open = |child: &&Item| child.parent == Some(index) && child.state != WorkState::Done;
             if item.state == WorkState::Done
-                && let Some(child) = section.items.iter().find(open)
+                && let Some(child) = first_open_below.get(&index)
             {
                 let message = format!("this box is ticked, but the one in line {} below it is open", child.line);
                 self.warn(Code::ParentDoneChildOpen, item.line, message);

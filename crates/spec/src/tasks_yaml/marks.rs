@@ -102,7 +102,7 @@ fn flag_state(name: &str, value: &Node, warnings: &mut Vec<(Code, String)>) -> W
 }
 
 fn flag_mark(text: &Text<'_>, node: &Node, name: &str, value: &Node, is_done: bool) -> Option<Mark> {
-    let (token, mut offset) = (value.token(text), value.offset(text));
+    let (token, mut offset) = (value.token(text), value.offset());
     let done = match token {
         "no" | "n" => "yes",
         "No" | "N" => "Yes",
@@ -121,7 +121,7 @@ fn flag_mark(text: &Text<'_>, node: &Node, name: &str, value: &Node, is_done: bo
     if token.is_empty() {
         // Nothing stands behind the colon of the key.
         let key = node.entry(name)?.0;
-        let behind = key.offset(text) + key.token(text).len();
+        let behind = key.offset() + key.token(text).len();
         offset = behind + text.body.get(behind..)?.find(':')? + 1;
     }
     let open = "false";
@@ -141,7 +141,7 @@ pub(crate) fn status_mark(text: &Text<'_>, value: &Node, word: &str) -> Mark {
     let quote = now.chars().next().filter(|c| matches!(c, '"' | '\'')).map(String::from).unwrap_or_default();
     Mark {
         slot: Slot::Status,
-        offset: text.base + value.offset(text),
+        offset: text.base + value.offset(),
         now: now.to_owned(),
         done: format!("{quote}{word}{quote}"),
         open: "todo",
@@ -160,14 +160,14 @@ fn insertion(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Option<Mark> {
         is_done: false,
     };
     let name = dialect.flag;
-    if text.body.get(node.offset(text)..)?.starts_with('{') {
+    if text.body.get(node.offset()..)?.starts_with('{') {
         let Content::Map(entries) = &node.content else { return None };
         let (_, last) = entries.last()?;
-        return Some(mark(last.offset(text) + last.token(text).len(), format!(", {name}: true")));
+        return Some(mark(last.offset() + last.token(text).len(), format!(", {name}: true")));
     }
     let (key, value) = ["title", "description"].iter().find_map(|name| node.entry(name))?;
     let indent = " ".repeat(key.column());
-    let end = value.offset(text) + value.token(text).len();
+    let end = value.offset() + value.token(text).len();
     let behind = text.body.get(end..)?;
     match behind.find('\n') {
         Some(at) => {

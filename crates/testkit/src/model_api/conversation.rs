@@ -61,6 +61,12 @@ impl Conversation {
         let call = match turn {
             Turn::Say { text } => return Step::Say(text.clone()),
             Turn::Run { command } => shell(command),
+            Turn::Call { tool, input } => {
+                self.tools.iter().find(|offered| offered.name.ends_with(tool)).map(|offered| {
+                    let input = input.as_object().cloned().unwrap_or_default();
+                    Step::Call { id: self.next_id(), name: offered.name.clone(), input }
+                })
+            }
             Turn::Write { path, text } => self
                 .tool_call(WRITE_TOOLS, |name| match name {
                     "file_path" | "filePath" | "path" | "absolute_path" => Some(path.clone()),
@@ -71,6 +77,10 @@ impl Conversation {
                 .or_else(|| shell(&format!("printf %s {} > {}", quoted(text), quoted(path)))),
         };
         call.unwrap_or_else(|| Step::Say("The scripted model was offered no tool for its next step.".to_owned()))
+    }
+
+    fn next_id(&self) -> String {
+        format!("toolu_{:024}", self.steps + 1)
     }
 
     fn tool_of_kind(&self, kind: &[&str]) -> Option<&Tool> {
@@ -89,7 +99,7 @@ impl Conversation {
                 input.insert(name.clone(), filler(property));
             }
         }
-        Some(Step::Call { id: format!("toolu_{:024}", self.steps + 1), name: tool.name.clone(), input })
+        Some(Step::Call { id: self.next_id(), name: tool.name.clone(), input })
     }
 }
 

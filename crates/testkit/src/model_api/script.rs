@@ -57,6 +57,13 @@ impl StoryScript {
         self
     }
 
+    /// Lets the model call a tool of the client's, found by the end of its name, with this input.
+    #[must_use]
+    pub fn call(mut self, tool: &str, input: &serde_json::Value) -> Self {
+        self.turns.push(Turn::Call { tool: tool.to_owned(), input: input.clone() });
+        self
+    }
+
     /// Ends the conversation with a text. It serves every later request too.
     #[must_use]
     pub fn say(mut self, text: &str) -> Self {
@@ -96,6 +103,13 @@ pub enum Turn {
     Run {
         /// The command line.
         command: String,
+    },
+    /// A call of a tool by name.
+    Call {
+        /// How the name ends.
+        tool: String,
+        /// An object.
+        input: serde_json::Value,
     },
     /// A final text.
     Say {

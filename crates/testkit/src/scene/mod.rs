@@ -4,6 +4,7 @@ mod agent;
 mod outcome;
 mod processes;
 mod repository;
+mod screen;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use crate::script::AgentScript;
 pub use outcome::{Outcome, Running, eventually};
 pub use processes::{MARK, alive_with_mark};
 pub use repository::Commit;
+pub use screen::OnScreen;
 
 /// The programs that a scene offers besides the agent; those that the machine lacks are left out.
 const TOOLS: &[&str] = &[

@@ -94,11 +94,19 @@ impl Running {
         self.child.try_wait().expect("our own child").is_none()
     }
 
+    /// How much it has written.
+    fn said(&self) -> u64 {
+        let length = |name: &str| fs::metadata(self.capture.join(name)).map_or(0, |meta| meta.len());
+        length("stdout") + length("stderr")
+    }
+
     /// Waits for its end.
     ///
     /// # Panics
-    /// If it does not end within two minutes; what it wrote is shown.
+    /// If it neither ends nor says anything for two minutes; what it wrote is shown.
     pub fn wait(mut self) -> Outcome {
+        let mut said = self.said();
+        let mut quiet_since = Instant::now();
         loop {
             if let Some(status) = self.child.try_wait().expect("our own child") {
                 return Outcome {
@@ -109,7 +117,12 @@ impl Running {
                     stderr: self.stderr(),
                 };
             }
-            if self.begun.elapsed() > PATIENCE {
+            let now = self.said();
+            if now != said {
+                said = now;
+                quiet_since = Instant::now();
+            }
+            if quiet_since.elapsed() > PATIENCE {
                 let (stdout, stderr) = (self.stdout(), self.stderr());
                 panic!("`{}` did not end\n--- stdout\n{stdout}\n--- stderr\n{stderr}", self.line);
             }

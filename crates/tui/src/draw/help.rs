@@ -9,7 +9,7 @@ use crate::keys::{Keymap, TABLE};
 use crate::text;
 use crate::theme::Theme;
 
-pub(super) fn draw(buffer: &mut Buffer, size: Rect, keys: &Keymap, theme: Theme, from: usize) {
+pub(crate) fn draw(buffer: &mut Buffer, size: Rect, keys: &Keymap, theme: Theme, from: usize) {
     let room = usize::from(size.width.saturating_sub(6)).min(96);
     let mut lines = Vec::new();
     for (action, _, _, what) in TABLE {

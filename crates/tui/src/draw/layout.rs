@@ -2,9 +2,6 @@
 
 use ratatui::layout::Rect;
 
-use crate::model::Tab;
-use crate::text;
-
 /// From this width on the stories stand at the left.
 const WIDE: u16 = 90;
 /// Below this height the stories have no room of their own.
@@ -58,17 +55,4 @@ impl Areas {
 /// The first story that is seen in so many rows, so that the selected one is among them.
 pub(crate) fn first_story(selected: usize, rows: usize, count: usize) -> usize {
     selected.saturating_sub(rows / 2).min(count.saturating_sub(rows))
-}
-
-/// The tab at a column of the row of tabs.
-pub(crate) fn tab_at(column: u16) -> Option<Tab> {
-    let mut left = 0;
-    for (tab, name) in Tab::ALL {
-        let right = left + text::width(name) + 2;
-        if (left..right).contains(&usize::from(column)) {
-            return Some(*tab);
-        }
-        left = right;
-    }
-    None
 }

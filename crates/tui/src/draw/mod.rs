@@ -1,6 +1,7 @@
 //! The model as a frame. Nothing is decided here.
 
-mod help;
+mod ending;
+pub(crate) mod help;
 pub(crate) mod layout;
 pub(crate) mod words;
 
@@ -12,14 +13,15 @@ use ratatui::style::Style;
 
 use crate::facts::{self, Watched};
 use crate::keys::Action;
-use crate::model::{END_CHOICES, Model, Row, Tab, Tone};
+use crate::model::{Model, Row, Tab, Tone};
 use crate::port::EntryKind;
+use crate::tabs;
 use crate::text;
 use crate::theme::Theme;
 use layout::Areas;
 
 /// Writes one line, cut to its area.
-fn put(buffer: &mut Buffer, area: Rect, row: u16, said: &str, style: Style) {
+pub(crate) fn put(buffer: &mut Buffer, area: Rect, row: u16, said: &str, style: Style) {
     if row < area.height && area.width > 0 {
         let shown = text::cut(said, usize::from(area.width));
         buffer.set_stringn(area.x, area.y + row, shown, usize::from(area.width), style);
@@ -27,7 +29,7 @@ fn put(buffer: &mut Buffer, area: Rect, row: u16, said: &str, style: Style) {
 }
 
 /// Writes pieces one after the other, as far as there is room.
-fn put_pieces(buffer: &mut Buffer, area: Rect, row: u16, pieces: &[(String, Style)]) {
+pub(crate) fn put_pieces(buffer: &mut Buffer, area: Rect, row: u16, pieces: &[(String, Style)]) {
     if row >= area.height {
         return;
     }
@@ -43,7 +45,7 @@ fn put_pieces(buffer: &mut Buffer, area: Rect, row: u16, pieces: &[(String, Styl
 }
 
 impl Theme {
-    fn tone(self, tone: Tone) -> Style {
+    pub(crate) fn tone(self, tone: Tone) -> Style {
         match tone {
             Tone::Plain => Style::new(),
             Tone::Head => Self::head(),
@@ -78,7 +80,7 @@ impl Model {
         self.pane(buffer, areas.pane, watched);
         self.status(buffer, areas.status, watched);
         self.hints(buffer, areas.keys, watched);
-        self.end_menu(buffer, size, watched);
+        self.ending(buffer, size, watched);
         if let Some(from) = self.help {
             help::draw(buffer, size, &self.options.keys, self.options.theme, from);
         }
@@ -185,13 +187,9 @@ impl Model {
 
     fn tabs(&self, buffer: &mut Buffer, area: Rect) {
         let theme = self.options.theme;
-        let mut pieces = Vec::new();
-        for (tab, name) in Tab::ALL {
-            let style = if *tab == self.run.tab { Theme::head().patch(Theme::selected()) } else { theme.dim() };
-            pieces.push((format!(" {name} "), style));
-        }
+        let mut pieces = tabs::pieces(Tab::ALL, self.run.tab, theme);
         let (calls, at) = self.run.calls();
-        if let Some(call) = calls.get(at) {
+        if let Some(call) = calls.get(at).filter(|_| !self.run.tab.is_of_run()) {
             let repair = if call.call.0 == 0 { String::new() } else { format!(", repair {}", call.call.0) };
             let place =
                 if calls.len() > 1 { format!(" ({} of {}, [ and ])", at + 1, calls.len()) } else { String::new() };
@@ -200,11 +198,33 @@ impl Model {
         put_pieces(buffer, area, 0, &pieces);
     }
 
+    /// Which of the changed files is seen.
+    fn file_place(&self) -> Option<String> {
+        let sheet = self.run.sheet().filter(|sheet| !sheet.marks.is_empty())?;
+        let keys = &self.options.keys;
+        let (older, newer) = (keys.name(Action::Older), keys.name(Action::Newer));
+        let at = sheet.marks.iter().take_while(|mark| mark.line <= sheet.top).count();
+        let of = sheet.marks.len();
+        Some(match at.checked_sub(1).and_then(|at| sheet.marks.get(at)) {
+            Some(mark) => format!("file {at} of {of}, {older} and {newer} for others: {}", text::one_line(&mark.path)),
+            None => format!(
+                "{of} changed, {newer} for the first",
+                of = words::count(u32::try_from(of).unwrap_or(u32::MAX), "file", "files")
+            ),
+        })
+    }
+
     fn pane(&self, buffer: &mut Buffer, area: Rect, watched: &Watched) {
         if self.run.tab == Tab::Agent {
             return self.talk(buffer, area, watched);
         }
         let theme = self.options.theme;
+        if let Some(sheet) = self.run.sheet().filter(|sheet| sheet.count() > 0) {
+            for (row, (tone, line)) in sheet.seen(usize::from(area.width)).into_iter().enumerate() {
+                put(buffer, area, u16::try_from(row).unwrap_or(u16::MAX), &line, theme.tone(tone));
+            }
+            return;
+        }
         let shown = self.run.lines.iter().skip(self.run.scroll).take(usize::from(area.height));
         for (row, line) in shown.enumerate() {
             put(buffer, area, u16::try_from(row).unwrap_or(u16::MAX), &line.text, theme.tone(line.tone));
@@ -258,6 +278,8 @@ impl Model {
         } else if let Some(sentence) = watched.run.guidance().last().filter(|_| !watched.over()) {
             let said = format!("The next prompt will carry: {}", text::one_line(sentence));
             put(buffer, area, 0, &said, theme.warn());
+        } else if let Some(place) = self.file_place() {
+            put(buffer, area, 0, &place, theme.dim());
         } else if self.run.talk.reading && self.run.tab == Tab::Agent {
             put(buffer, area, 0, "reading the transcript …", theme.dim());
         }
@@ -270,6 +292,7 @@ impl Model {
         let hints: &[(Action, &str)] = match (watched.over(), own) {
             (true, _) => &[
                 (Action::Quit, "leave"),
+                (Action::Ending, "squash, pull request"),
                 (Action::Next, "story"),
                 (Action::NextTab, "tab"),
                 (Action::Search, "search"),
@@ -303,23 +326,6 @@ impl Model {
             pieces.push((format!(" {what} "), theme.dim()));
         }
         put_pieces(buffer, area, 0, &pieces);
-    }
-
-    fn end_menu(&self, buffer: &mut Buffer, size: Rect, watched: &Watched) {
-        let Some(selected) = self.run.end_menu else { return };
-        let theme = self.options.theme;
-        let why = watched.outcome().map_or_else(|| "its process is gone".to_owned(), ToString::to_string);
-        let mut rows = Vec::new();
-        text::wrap(&format!("The run has ended: {why}"), usize::from(size.width.saturating_sub(8)).min(64), &mut rows);
-        let mut lines: Vec<(String, Style)> = rows.into_iter().map(|row| (row, Theme::head())).collect();
-        lines.push((String::new(), Style::new()));
-        for (at, (choice, what)) in END_CHOICES.iter().enumerate() {
-            let style = if at == selected { Theme::selected() } else { Style::new() };
-            lines.push((format!("{choice}: {what}"), style));
-        }
-        lines.push((String::new(), Style::new()));
-        lines.push(("enter: choose · esc: look around".to_owned(), theme.dim()));
-        popup(buffer, size, &lines);
     }
 }
 

@@ -1,12 +1,9 @@
 //! A line that is being typed.
 
 use ratatui::crossterm::event::KeyCode;
-use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::keys::{Action, Press};
-
-/// Longer sentences are cut, in bytes.
-const LONGEST: usize = 4000;
+use crate::line;
 
 /// What a line is typed for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +43,7 @@ impl Input {
         match press.code {
             KeyCode::Enter => return Typed::Given,
             KeyCode::Esc => return Typed::Dropped,
-            KeyCode::Backspace => {
-                let last = self.text.grapheme_indices(true).next_back().map_or(0, |(at, _)| at);
-                self.text.truncate(last);
-            }
-            KeyCode::Char('u') if press.ctrl => self.text.clear(),
-            KeyCode::Char(c) if !press.ctrl && !press.alt => self.push(c),
+            _ if line::edit(&mut self.text, press) => {}
             _ if action == Some(Action::Back) => return Typed::Dropped,
             _ => {}
         }
@@ -59,12 +51,6 @@ impl Input {
     }
 
     pub(super) fn paste(&mut self, text: &str) {
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).for_each(|c| self.push(c));
-    }
-
-    fn push(&mut self, c: char) {
-        if self.text.len() + c.len_utf8() <= LONGEST {
-            self.text.push(c);
-        }
+        line::paste(&mut self.text, text);
     }
 }

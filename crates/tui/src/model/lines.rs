@@ -8,6 +8,8 @@ use ralphloop_core::run::StoryState;
 use super::{Model, Tab};
 use crate::draw::words;
 use crate::facts::{Called, Checked, Try, TryEnd, Watched};
+use crate::port::SheetId;
+use crate::sheet::Sheet;
 use crate::text;
 
 /// How a line is meant.
@@ -30,28 +32,33 @@ pub(crate) struct Shown {
 }
 
 /// Collects lines.
-struct Page {
-    width: usize,
-    lines: Vec<Shown>,
+pub(crate) struct Page {
+    pub(crate) width: usize,
+    pub(crate) lines: Vec<Shown>,
 }
 
 impl Page {
+    /// A page of so many columns.
+    pub(crate) fn new(width: usize) -> Self {
+        Self { width: width.max(1), lines: Vec::new() }
+    }
+
     /// Text of ours and of others, wrapped.
-    fn say(&mut self, tone: Tone, said: impl AsRef<str>) {
+    pub(crate) fn say(&mut self, tone: Tone, said: impl AsRef<str>) {
         let mut rows = Vec::new();
         text::wrap(said.as_ref(), self.width, &mut rows);
         self.lines.extend(rows.into_iter().map(|text| Shown { tone, text }));
     }
 
     /// Text below something, set in.
-    fn below(&mut self, tone: Tone, said: &str) {
+    pub(crate) fn below(&mut self, tone: Tone, said: &str) {
         let mut rows = Vec::new();
         text::wrap(said.trim_end(), self.width.saturating_sub(4).max(1), &mut rows);
         self.lines.extend(rows.into_iter().map(|row| Shown { tone, text: format!("    {row}") }));
     }
 
-    fn gap(&mut self) {
-        if !self.lines.is_empty() {
+    pub(crate) fn gap(&mut self) {
+        if self.lines.last().is_some_and(|line| !line.text.is_empty()) {
             self.lines.push(Shown { tone: Tone::Plain, text: String::new() });
         }
     }
@@ -59,11 +66,11 @@ impl Page {
 
 /// The lines of the present tab.
 pub(crate) fn of(model: &Model, width: usize) -> Vec<Shown> {
-    let mut page = Page { width: width.max(1), lines: Vec::new() };
+    let mut page = Page::new(width);
     let Some(watched) = &model.run.watched else { return page.lines };
     match model.run.tab {
         Tab::Agent => {}
-        Tab::Changes => changes(model, &mut page),
+        Tab::Changes | Tab::Files => sheet(model.run.sheet(), &mut page),
         Tab::Checks => checks(model, watched, &mut page),
         Tab::Attempts => attempts(model, watched, &mut page),
         Tab::Info => info(model, watched, &mut page),
@@ -72,25 +79,17 @@ pub(crate) fn of(model: &Model, width: usize) -> Vec<Shown> {
     page.lines
 }
 
-fn changes(model: &Model, page: &mut Page) {
-    match model.run.diff.as_ref().map(|diff| (&diff.attempt, &diff.lines)) {
+/// What stands in the place of a sheet that has no lines.
+fn sheet(sheet: Option<&Sheet>, page: &mut Page) {
+    let landed = sheet.is_some_and(|sheet| sheet.id == SheetId::Landed);
+    match sheet.map(|sheet| &sheet.extent) {
         None => page.say(Tone::Dim, "Nothing was tried yet."),
-        Some((attempt, None)) => page.say(Tone::Dim, format!("Comparing {attempt} with its checkpoint …")),
-        Some((_, Some(Err(why)))) => page.say(Tone::Warn, why),
-        Some((_, Some(Ok(lines)))) if lines.is_empty() => page.say(Tone::Dim, "No file is changed."),
-        Some((_, Some(Ok(lines)))) => {
-            for line in lines {
-                let tone = match line.as_bytes() {
-                    [b'd', b'i', b'f', b'f', b' ', ..] | [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Head,
-                    [b'+', ..] => Tone::Good,
-                    [b'-', ..] => Tone::Bad,
-                    [b'@', b'@', ..] => Tone::Active,
-                    _ => Tone::Plain,
-                };
-                // Cut, not wrapped: a diff is read by its columns.
-                page.lines.push(Shown { tone, text: text::cut(&text::harmless(line), page.width).into_owned() });
-            }
-        }
+        Some(None) if landed => page.say(Tone::Dim, "Comparing what has landed with what was before …"),
+        Some(None) => page.say(Tone::Dim, "Comparing the attempt with its checkpoint …"),
+        Some(Some(Err(why))) => page.say(Tone::Warn, why),
+        Some(Some(Ok(0))) if landed => page.say(Tone::Dim, "The run has changed no file on its branch."),
+        Some(Some(Ok(0))) => page.say(Tone::Dim, "No file is changed."),
+        Some(Some(Ok(_))) => {}
     }
 }
 
@@ -273,6 +272,14 @@ fn result(model: &Model, watched: &Watched, page: &mut Page) {
             _ => String::new(),
         };
         page.below(Tone::Dim, &format!("{word}{commit}, {attempts}, {}{cost}", words::span(record.agent_time)));
+        for task in &story.tasks {
+            // Landing ticks what a story still has open.
+            let mark = if record.state.passed() || task.state == WorkState::Done { 'x' } else { ' ' };
+            page.below(
+                Tone::Plain,
+                &format!("[{mark}] {}  {}", text::one_line(task.id.as_str()), text::one_line(&task.text)),
+            );
+        }
         if !record.state.passed() {
             if let Some(reason) = &record.reason {
                 page.below(Tone::Plain, reason);

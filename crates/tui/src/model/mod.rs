@@ -1,5 +1,6 @@
 //! All that is seen, and what follows from what comes in.
 
+pub(crate) mod ending;
 mod input;
 mod lines;
 mod run;
@@ -8,13 +9,15 @@ mod talk;
 
 use ralphloop_core::units::Timestamp;
 
+pub(crate) use ending::{Ending, Step};
 pub(crate) use input::Input;
-pub(crate) use lines::Tone;
-pub(crate) use run::{END_CHOICES, RunScreen, Tab};
+pub(crate) use lines::{Page, Shown, Tone};
+pub(crate) use run::{RunScreen, Tab};
 pub(crate) use talk::Row;
 
+use crate::app::{Input as TerminalInput, OfLoop, Screen};
 use crate::keys::{Action, Keymap};
-use crate::port::{Msg, Request};
+use crate::port::{Leave, Msg, Request};
 use crate::theme::Theme;
 
 /// What the screen is for, and how it looks.
@@ -94,7 +97,22 @@ impl Model {
                     self.say(text);
                 }
             }
-            Msg::Diff { attempt, lines } => self.run.diff_came(&attempt, lines),
+            Msg::Sheet { id, version, made } => {
+                if let Some(sheet) = self.run.sheet_of(&id) {
+                    sheet.made(version, made);
+                }
+            }
+            Msg::SheetLines { id, version, chunk, lines } => {
+                if let Some(sheet) = self.run.sheet_of(&id) {
+                    sheet.lines(version, chunk, lines);
+                }
+            }
+            Msg::Offers(offers) => {
+                if let Some(ending) = &mut self.run.ending {
+                    ending.offers = Some(offers);
+                }
+            }
+            Msg::Done { gesture, said } => self.done(gesture, said, requests),
         }
     }
 
@@ -127,6 +145,7 @@ impl Model {
             Action::Help => self.help = if self.help.is_some() { None } else { Some(0) },
             _ if self.help.is_some() => self.help_key(action),
             Action::Quit => self.quit(false, requests),
+            action if self.run.ending.is_some() => self.ending_key(action, requests),
             action => self.run_key(action, requests),
         }
     }
@@ -139,6 +158,46 @@ impl Model {
             Action::PageUp | Action::Top => *at = 0,
             Action::PageDown | Action::Bottom => *at = at.saturating_add(10).min(crate::keys::TABLE.len()),
             _ => self.help = None,
+        }
+    }
+}
+
+impl Screen for Model {
+    type Msg = Msg;
+    type Request = Request;
+    type Left = Leave;
+
+    fn update(&mut self, msg: Msg) -> Vec<Request> {
+        Self::update(self, msg)
+    }
+
+    fn settle(&mut self) -> Vec<Request> {
+        Self::settle(self)
+    }
+
+    fn draw(&self, frame: &mut ratatui::Frame<'_>) {
+        Self::draw(self, frame);
+    }
+
+    fn of_loop(request: Request) -> Result<OfLoop<Leave>, Request> {
+        match request {
+            Request::Leave(leave) => Ok(OfLoop::Leave(leave)),
+            Request::Suspend => Ok(OfLoop::Suspend),
+            Request::Copy(text) => Ok(OfLoop::Copy(text)),
+            other => Err(other),
+        }
+    }
+}
+
+impl From<TerminalInput> for Msg {
+    fn from(input: TerminalInput) -> Self {
+        match input {
+            TerminalInput::Tick(now) => Self::Tick(now),
+            TerminalInput::Resize(columns, rows) => Self::Resize(columns, rows),
+            TerminalInput::Key(press) => Self::Key(press),
+            TerminalInput::Paste(text) => Self::Paste(text),
+            TerminalInput::Mouse(mouse) => Self::Mouse(mouse),
+            TerminalInput::Signal(cause) => Self::Signal(cause),
         }
     }
 }

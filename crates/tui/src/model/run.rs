@@ -2,8 +2,10 @@
 
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::ids::{AttemptId, StoryId};
+use ralphloop_core::run::StoryState;
 
 use super::Model;
+use super::ending::Ending;
 use super::input::{Input, InputFor};
 use super::lines::{self, Shown};
 use super::stopping::Stopping;
@@ -11,10 +13,14 @@ use super::talk::Talk;
 use crate::draw::layout::Areas;
 use crate::facts::Watched;
 use crate::keys::Action;
-use crate::port::{Leave, Mouse, Request};
+use crate::port::{Leave, Mouse, Request, SheetId};
+use crate::sheet::Sheet;
+use crate::tabs;
 
 /// Rows that a turn of the wheel moves.
 const WHEEL: i64 = 3;
+/// What an attempt under way changes is looked at again after so long.
+const LIVE: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// What is seen of the selected story, or of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +38,8 @@ pub(crate) enum Tab {
     Info,
     /// What came of the run.
     Result,
+    /// The files that the run changed.
+    Files,
 }
 
 impl Tab {
@@ -42,24 +50,13 @@ impl Tab {
         (Self::Attempts, "Attempts"),
         (Self::Info, "Info"),
         (Self::Result, "Result"),
+        (Self::Files, "Files"),
     ];
 
-    fn beside(self, by: isize) -> Self {
-        let at = Self::ALL.iter().position(|(tab, _)| *tab == self).unwrap_or(0);
-        let count = Self::ALL.len();
-        let at = (at + count).saturating_add_signed(by) % count;
-        Self::ALL.get(at).map_or(self, |(tab, _)| *tab)
+    /// Whether it shows the run, and not one of its stories.
+    pub(crate) fn is_of_run(self) -> bool {
+        matches!(self, Self::Result | Self::Files)
     }
-}
-
-/// What an attempt changed.
-#[derive(Debug, Clone)]
-pub(crate) struct Diff {
-    pub(crate) attempt: AttemptId,
-    /// `None` while it is asked for.
-    pub(crate) lines: Option<Result<Vec<String>, String>>,
-    /// What the run had told of when it was asked for: a diff of an attempt under way grows old.
-    pub(crate) as_of: ralphloop_core::units::Timestamp,
 }
 
 /// The screen of a run.
@@ -77,17 +74,18 @@ pub(crate) struct RunScreen {
     /// The first line that is seen of the other tabs.
     pub(crate) scroll: usize,
     pub(crate) lines: Vec<Shown>,
-    pub(crate) diff: Option<Diff>,
+    /// What an attempt changed.
+    pub(crate) changes: Option<Sheet>,
+    /// What the run has landed.
+    pub(crate) landed: Option<Sheet>,
+    /// So many stories had landed when that was asked for.
+    pub(crate) landed_as_of: usize,
     pub(crate) stopping: Stopping,
-    /// Guidance that no prompt has carried yet is in the run itself.
-    pub(crate) end_menu: Option<usize>,
+    /// Whether a process works on it was told once.
+    looked: bool,
+    /// The run is over, and what becomes of its commits is asked.
+    pub(crate) ending: Option<Ending>,
 }
-
-/// What can be chosen once the run is over.
-pub(crate) const END_CHOICES: &[(&str, &str)] = &[
-    ("Keep and leave", "the commits stay as they are"),
-    ("Look at the result", "what passed, what failed and why, what each story cost"),
-];
 
 impl RunScreen {
     /// The selected story.
@@ -96,10 +94,25 @@ impl RunScreen {
         Some(&story.id)
     }
 
-    pub(super) fn diff_came(&mut self, attempt: &AttemptId, lines: Result<Vec<String>, String>) {
-        if let Some(diff) = self.diff.as_mut().filter(|diff| diff.attempt == *attempt) {
-            diff.lines = Some(lines);
+    /// The sheet that the present tab shows.
+    pub(crate) fn sheet(&self) -> Option<&Sheet> {
+        match self.tab {
+            Tab::Changes => self.changes.as_ref(),
+            Tab::Files => self.landed.as_ref(),
+            _ => None,
         }
+    }
+
+    fn sheet_mut(&mut self) -> Option<&mut Sheet> {
+        match self.tab {
+            Tab::Changes => self.changes.as_mut(),
+            Tab::Files => self.landed.as_mut(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn sheet_of(&mut self, id: &SheetId) -> Option<&mut Sheet> {
+        [&mut self.changes, &mut self.landed].into_iter().flatten().find(|sheet| sheet.id == *id)
     }
 
     fn select(&mut self, story: &StoryId) {
@@ -151,9 +164,9 @@ impl Model {
             Some(watched) => watched.step(event),
         }
         match &event.fact {
-            Fact::AttemptStarted { attempt } if !run.chosen => run.select(&attempt.story),
+            Fact::AttemptStarted { attempt, .. } if !run.chosen => run.select(&attempt.story),
             Fact::RunEnded { .. } => self.run_over(requests),
-            Fact::Restarted { .. } => run.end_menu = None,
+            Fact::Restarted { .. } => run.ending = None,
             _ => {}
         }
     }
@@ -161,7 +174,11 @@ impl Model {
     pub(super) fn alive(&mut self, alive: bool, requests: &mut Vec<Request>) {
         let Some(watched) = &mut self.run.watched else { return };
         watched.gone = !alive && watched.outcome().is_none();
-        if watched.gone {
+        // Who looks back at a run wants to know first what came of it.
+        if !std::mem::replace(&mut self.run.looked, true) && !alive && !self.options.own {
+            self.run.tab = Tab::Result;
+        }
+        if self.run.watched.as_ref().is_some_and(|watched| watched.gone) {
             self.run_over(requests);
         }
     }
@@ -169,8 +186,8 @@ impl Model {
     fn run_over(&mut self, requests: &mut Vec<Request>) {
         if self.options.own && self.run.stopping.leave {
             requests.push(Request::Leave(Leave::Done));
-        } else if self.options.own {
-            self.run.end_menu = Some(0);
+        } else if self.options.own && self.run.ending.is_none() {
+            self.open_ending(requests);
         }
     }
 
@@ -189,9 +206,6 @@ impl Model {
     }
 
     pub(super) fn run_key(&mut self, action: Action, requests: &mut Vec<Request>) {
-        if self.run.end_menu.is_some() {
-            return self.end_key(action, requests);
-        }
         let over = self.run.watched.as_ref().is_none_or(Watched::over);
         match action {
             Action::Detach if self.options.own && !over => requests.push(Request::Leave(Leave::Detach)),
@@ -207,9 +221,16 @@ impl Model {
             Action::Previous => self.run.move_by(-1),
             Action::Next => self.run.move_by(1),
             Action::Follow => self.follow(),
-            Action::NextTab => self.turn_to(self.run.tab.beside(1)),
-            Action::PreviousTab => self.turn_to(self.run.tab.beside(-1)),
+            Action::NextTab => self.turn_to(tabs::beside(Tab::ALL, self.run.tab, 1)),
+            Action::PreviousTab => self.turn_to(tabs::beside(Tab::ALL, self.run.tab, -1)),
+            Action::Older | Action::Newer if self.run.tab.is_of_run() => {
+                if let Some(sheet) = self.run.sheet_mut() {
+                    sheet.file(action == Action::Newer);
+                }
+            }
             Action::Older | Action::Newer => self.other_call(action == Action::Older),
+            Action::Ending if over => self.open_ending(requests),
+            Action::Ending => self.say("the run is going on; its commits stay as they are until it has ended"),
             Action::Search => self.input = Some(Input::new(InputFor::Search)),
             Action::FindNext => self.run.talk.find(false, requests),
             Action::FindPrevious => self.run.talk.find(true, requests),
@@ -231,31 +252,30 @@ impl Model {
             Action::Top => {
                 self.run.talk.top();
                 self.run.scroll = 0;
+                if let Some(sheet) = self.run.sheet_mut() {
+                    sheet.scroll(i64::MIN + 1);
+                }
             }
             Action::Bottom => {
                 self.run.talk.bottom();
                 self.run.scroll = usize::MAX;
+                if let Some(sheet) = self.run.sheet_mut() {
+                    sheet.scroll(i64::MAX);
+                }
             }
-            Action::Quit | Action::Accept | Action::Help | Action::Back | Action::Redraw | Action::Suspend => {}
+            // Keys of the program and of the screens before a run.
+            Action::Quit
+            | Action::Accept
+            | Action::Help
+            | Action::Back
+            | Action::Redraw
+            | Action::Suspend
+            | Action::Start
+            | Action::Change => {}
         }
     }
 
-    fn end_key(&mut self, action: Action, requests: &mut Vec<Request>) {
-        let Some(at) = &mut self.run.end_menu else { return };
-        match action {
-            Action::Up | Action::Previous => *at = at.checked_sub(1).unwrap_or(END_CHOICES.len() - 1),
-            Action::Down | Action::Next => *at = (*at + 1) % END_CHOICES.len(),
-            Action::Accept if *at == 0 => requests.push(Request::Leave(Leave::Done)),
-            Action::Accept => {
-                self.run.end_menu = None;
-                self.turn_to(Tab::Result);
-            }
-            Action::Back | Action::NextTab => self.run.end_menu = None,
-            _ => {}
-        }
-    }
-
-    fn turn_to(&mut self, tab: Tab) {
+    pub(super) fn turn_to(&mut self, tab: Tab) {
         self.run.tab = tab;
         self.run.scroll = 0;
     }
@@ -282,6 +302,8 @@ impl Model {
     fn copy(&mut self, requests: &mut Vec<Request>) {
         let text = if self.run.tab == Tab::Agent {
             self.run.talk.marked_text()
+        } else if let Some(sheet) = self.run.sheet() {
+            Some(sheet.held()).filter(|text| !text.is_empty())
         } else {
             let lines: Vec<&str> = self.run.lines.iter().map(|line| line.text.as_str()).collect();
             Some(lines.join("\n")).filter(|text| !text.is_empty())
@@ -298,6 +320,8 @@ impl Model {
     fn scroll(&mut self, by: i64) {
         if self.run.tab == Tab::Agent {
             self.run.talk.scroll(by);
+        } else if let Some(sheet) = self.run.sheet_mut() {
+            sheet.scroll(by);
         } else {
             let by = isize::try_from(by).unwrap_or(0);
             self.run.scroll = self.run.scroll.min(self.run.lines.len()).saturating_add_signed(by);
@@ -312,7 +336,7 @@ impl Model {
             }
             Mouse::Wheel { by, .. } => self.scroll(i64::from(by) * WHEEL),
             Mouse::Click { x, y } if areas.tabs.contains((x, y).into()) => {
-                if let Some(tab) = crate::draw::layout::tab_at(x - areas.tabs.x) {
+                if let Some(tab) = tabs::at(Tab::ALL, x - areas.tabs.x) {
                     self.turn_to(tab);
                 }
             }
@@ -347,33 +371,53 @@ impl Model {
             self.run.talk.settle(width, height, requests);
             return;
         }
-        if self.run.tab == Tab::Changes {
-            self.ask_for_diff(requests);
+        match self.run.tab {
+            Tab::Changes => self.ask_for_changes(requests),
+            Tab::Files => self.ask_for_files(requests),
+            _ => {}
         }
         self.run.lines = lines::of(self, width);
         self.run.scroll = self.run.scroll.min(self.run.lines.len().saturating_sub(height));
+        if let Some(sheet) = self.run.sheet_mut() {
+            sheet.settle(height, requests);
+        }
     }
 
-    fn ask_for_diff(&mut self, requests: &mut Vec<Request>) {
+    fn ask_for_changes(&mut self, requests: &mut Vec<Request>) {
         let Some(attempt) = self.run.attempt() else {
-            self.run.diff = None;
+            self.run.changes = None;
             return;
         };
         let under_way = self.run.watched.as_ref().is_some_and(|watched| watched.attempt_of(&attempt.story).is_some());
-        let stale = match &self.run.diff {
-            Some(diff) if diff.attempt == attempt => {
-                let age = self.now.since(diff.as_of);
-                under_way && diff.lines.is_some() && age >= std::time::Duration::from_secs(3)
+        let now = self.now;
+        let id = SheetId::Attempt(attempt);
+        match &mut self.run.changes {
+            Some(sheet) if sheet.id == id => {
+                let old = now.since(sheet.as_of) >= LIVE;
+                if under_way && old && sheet.extent.is_some() {
+                    sheet.as_of = now;
+                    requests.push(Request::MakeSheet(id));
+                }
             }
-            _ => {
-                self.run.diff = None;
-                true
+            changes => {
+                *changes = Some(Sheet::new(id.clone(), now));
+                requests.push(Request::MakeSheet(id));
             }
-        };
-        if stale {
-            let before = self.run.diff.take().and_then(|diff| diff.lines);
-            self.run.diff = Some(Diff { attempt: attempt.clone(), lines: before, as_of: self.now });
-            requests.push(Request::Diff(attempt));
+        }
+    }
+
+    fn ask_for_files(&mut self, requests: &mut Vec<Request>) {
+        let Some(watched) = &self.run.watched else { return };
+        let landed = watched.count(|state| matches!(state, StoryState::Landed { .. }));
+        let now = self.now;
+        // Made anew when something more has landed.
+        if self.run.landed.is_none() || self.run.landed_as_of != landed {
+            self.run.landed_as_of = landed;
+            match &mut self.run.landed {
+                Some(sheet) => sheet.as_of = now,
+                none => *none = Some(Sheet::new(SheetId::Landed, now)),
+            }
+            requests.push(Request::MakeSheet(SheetId::Landed));
         }
     }
 }

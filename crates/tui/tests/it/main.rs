@@ -1,5 +1,9 @@
 //! The screen from outside: events and keys go in, cells and requests come out.
 
+mod ending;
+mod picking;
+mod snapshot;
+
 use std::time::Duration;
 
 use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, StopCause};
@@ -14,8 +18,6 @@ use ralphloop_tui::model::Options;
 use ralphloop_tui::port::{CHUNK, CallId, Entry, EntryKind, Leave};
 use ralphloop_tui::theme::Theme;
 use ralphloop_tui::{Model, Msg, Request};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 const START: Timestamp = Timestamp(1_768_658_400_000);
 
@@ -90,7 +92,7 @@ impl Scene {
 
     /// A story whose agent works.
     fn agent_works(mut self) -> Self {
-        self.fact(Fact::AttemptStarted { attempt: attempt() });
+        self.fact(Fact::AttemptStarted { attempt: attempt(), notes: Vec::new() });
         let (attempt, stage, check) = (attempt(), CheckStage::Baseline, CheckRef::Gate(0));
         self.fact(Fact::CheckStarted { attempt: attempt.clone(), stage, check });
         let (result, took) = (CheckResult::Passed, Duration::from_secs(2));
@@ -122,10 +124,7 @@ impl Scene {
 
     fn screen(&mut self, size: (u16, u16)) -> String {
         self.tell(Msg::Resize(size.0, size.1));
-        let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-        terminal.draw(|frame| self.model.draw(frame)).unwrap();
-        let text = terminal.backend().to_string();
-        text.lines().map(|line| line.trim_matches('"').trim_end().to_owned() + "\n").collect()
+        snapshot::frame(size, |frame| self.model.draw(frame))
     }
 }
 
