@@ -1,5 +1,8 @@
 //! An agent as it was chosen, and how it is started.
 
+use std::path::Path;
+
+use ralphloop_core::ids::AgentId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -113,6 +116,12 @@ pub enum AgentError {
         command: String,
         /// What is wrong.
         why: String,
+    },
+    /// The same agent with the same model stands in a chain twice.
+    #[error("the agent {agent} is named twice; each agent of a chain, with its model, is named once")]
+    Twice {
+        /// The agent.
+        agent: String,
     },
     /// The user's own agent has no flag for a model.
     #[error("the agent {name:?} takes no model; give its table a model_flag, or name it without one")]
@@ -314,6 +323,24 @@ impl Agent {
         })
     }
 
+    /// What it is called in journals, messages and commits: `NAME`, or `NAME:MODEL`.
+    pub fn id(&self) -> AgentId {
+        AgentId(match &self.model {
+            Some(model) => format!("{}:{model}", self.name),
+            None => self.name.clone(),
+        })
+    }
+
+    /// The same agent, to be started in another folder than the project's: a program that is named by a relative path is that
+    /// of `project` still.
+    #[must_use]
+    pub fn away_from(mut self, project: &Path) -> Self {
+        if self.program.contains('/') && Path::new(&self.program).is_relative() {
+            self.program = project.join(&self.program).to_string_lossy().into_owned();
+        }
+        self
+    }
+
     /// Its client, if it was chosen by the name of a known one.
     pub fn client(&self) -> Option<&'static KnownClient> {
         self.client
@@ -322,6 +349,16 @@ impl Agent {
     /// What a user should know before it is let loose; nothing of a program that the user's own command starts.
     pub fn caution(&self) -> Option<&'static str> {
         self.client.map(|client| client.caution)
+    }
+
+    /// What it reports of its use.
+    pub fn reports(&self) -> Reports {
+        match (self.client, self.format) {
+            (Some(client), _) => client.usage,
+            (None, Format::Claude | Format::OpenCode | Format::Pi) => Reports::TokensAndCost,
+            (None, Format::Codex | Format::Gemini) => Reports::Tokens,
+            (None, Format::Copilot | Format::Text) => Reports::Nothing,
+        }
     }
 
     /// What signs it in, if it is a known client.

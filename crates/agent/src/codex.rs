@@ -74,6 +74,8 @@ struct Change<'a> {
 struct Tokens {
     /// Cached ones included.
     input_tokens: Number,
+    cached_input_tokens: Number,
+    cache_write_input_tokens: Number,
     /// Those of reasoning included.
     output_tokens: Number,
 }
@@ -143,6 +145,8 @@ impl Codex {
         // The sums of the thread, which is new in every call.
         self.usage.input_tokens = tokens.input_tokens.count();
         self.usage.output_tokens = tokens.output_tokens.count();
+        self.usage.cache_read_tokens = tokens.cached_input_tokens.count();
+        self.usage.cache_write_tokens = tokens.cache_write_input_tokens.count();
     }
 
     fn error(&mut self, message: &str, sink: &mut Sink<'_>) {

@@ -78,21 +78,26 @@ impl Decoder {
     /// The report, once the process is gone and both streams are read. Adds the events of last lines without a newline
     /// to `out`.
     pub fn finish(self, ending: Ending<'_>, out: &mut Vec<AgentEvent>) -> AgentReport {
+        self.finish_with_message(ending, out).0
+    }
+
+    /// The report, and the whole final message of an agent that finished by itself.
+    pub fn finish_with_message(self, ending: Ending<'_>, out: &mut Vec<AgentEvent>) -> (AgentReport, String) {
         let Self { mut notes, format } = self;
         notes.finish_stderr(out);
         let claim_of = |message: &str| signal::claim(message, ending.story, ending.grammar);
-        let (mut end, claim, message, usage, learnings) = match format {
+        let (mut end, claim, message, usage, learnings, model) = match format {
             OfFormat::Events(decoder) => {
                 let (seen, usage) = decoder.finish(&mut notes, out);
                 let end = classify::with_events(ending.process, &seen, &notes, ending.clock);
                 let message = seen.terminal.map(|terminal| terminal.text).unwrap_or_default();
-                (end, claim_of(&message), message, usage, seen.learnings)
+                (end, claim_of(&message), message, usage, seen.learnings, seen.model)
             }
             OfFormat::Text(decoder) => {
                 let seen = decoder.finish(&mut notes, out);
                 let claim = claim_of(&seen.message);
                 let end = classify::without_events(ending.process, &seen, &claim, &notes, ending.clock);
-                (end, claim, seen.message, Usage::default(), seen.learnings)
+                (end, claim, seen.message, Usage::default(), seen.learnings, None)
             }
         };
         if let (AgentEnd::SignIn { remedy, .. }, Some(sign_in)) = (&mut end, ending.sign_in) {
@@ -105,6 +110,7 @@ impl Decoder {
             }
             _ => (Claim::None { near_miss: None }, String::new()),
         };
-        AgentReport { end, claim, last_words, usage, took: ending.took, learnings }
+        let message = if end == AgentEnd::Finished { message } else { String::new() };
+        (AgentReport { end, claim, last_words, usage, took: ending.took, learnings, model }, message)
     }
 }

@@ -57,6 +57,7 @@ struct Error<'a> {
 struct Stats {
     /// Cached ones included.
     input_tokens: Number,
+    cached: Number,
     output_tokens: Number,
 }
 
@@ -145,6 +146,7 @@ impl Gemini {
         if let Some(stats) = event.stats.object() {
             self.usage.input_tokens = stats.input_tokens.count();
             self.usage.output_tokens = stats.output_tokens.count();
+            self.usage.cache_read_tokens = stats.cached.count();
             sink.tell(AgentEvent::Usage { so_far: self.usage });
         }
         let terminal = if event.status.is("success") {

@@ -4,6 +4,7 @@
 //! [`ralphloop_core::evidence::AgentReport`] come out of a [`decoder::Decoder`].
 #![forbid(unsafe_code)]
 
+pub mod chain;
 mod classify;
 mod claude;
 pub mod client;
@@ -20,6 +21,7 @@ mod lines;
 mod notes;
 mod opencode;
 mod pi;
+pub mod prices;
 pub mod prompt;
 pub mod redact;
 mod repeat;

@@ -187,6 +187,9 @@ impl OpenCode {
                 output_tokens: sum(&[Some(tokens.output), Some(tokens.reasoning)]),
                 // Of a model without a price it says 0, which is none.
                 cost: part.cost.0.filter(|cost| *cost > 0.0).map(Usd::from_dollars),
+                cache_read_tokens: cache.and_then(|cache| cache.read.count()),
+                cache_write_tokens: cache.and_then(|cache| cache.write.count()),
+                ..Usage::default()
             });
             sink.tell(AgentEvent::Usage { so_far: self.usage });
         }

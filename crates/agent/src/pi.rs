@@ -175,6 +175,9 @@ impl Pi {
                 output_tokens: tokens.output.count(),
                 // Of a model without a price it says 0, which is none.
                 cost: tokens.cost.object().and_then(|cost| cost.total.0).filter(|c| *c > 0.0).map(Usd::from_dollars),
+                cache_read_tokens: tokens.cache_read.count(),
+                cache_write_tokens: tokens.cache_write.count(),
+                ..Usage::default()
             });
             sink.tell(AgentEvent::Usage { so_far: self.usage });
         }

@@ -68,6 +68,8 @@ pub(crate) struct Seen {
     pub(crate) learnings: Vec<String>,
     /// The last that the agent itself said.
     pub(crate) last_text: String,
+    /// The model that works, as the client names it.
+    pub(crate) model: Option<String>,
 }
 
 /// How the lines of one client read.
@@ -149,6 +151,9 @@ impl Sink<'_> {
     }
 
     pub(crate) fn started(&mut self, model: Option<String>, version: Option<String>, session: Option<String>) {
+        if model.is_some() {
+            self.trace.seen.model = model.as_deref().map(preview);
+        }
         self.tell(AgentEvent::SessionStarted { model, version, session });
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{CheckRef, CheckStage};
-use crate::ids::{AttemptId, CallNumber, LaneId, TreeId};
+use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, TreeId};
 use crate::outcome::Outcome;
 use crate::units::Timestamp;
 
@@ -16,6 +16,9 @@ pub struct Brief {
     pub repair: Vec<Failure>,
     /// The last words of an attempt that ended without a signal. Nobody answers questions.
     pub last_words: Option<String>,
+    /// This call mends what a reviewer has found in work that is proven.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
     /// Sentences of the user for this prompt.
     pub guidance: Vec<String>,
     /// Sentences that earlier attempts left.
@@ -89,6 +92,7 @@ impl Effect {
             | Self::Checkpoint { attempt }
             | Self::StartAgent { attempt, .. }
             | Self::Inspect { attempt, .. }
+            | Self::Review { attempt, .. }
             | Self::Merge { attempt, .. }
             | Self::StopCheck { attempt }
             | Self::StopWork { attempt }
@@ -134,6 +138,8 @@ pub enum Effect {
         attempt: AttemptId,
         /// Which call.
         call: CallNumber,
+        /// Which agent.
+        agent: AgentId,
         /// What it is told.
         brief: Box<Brief>,
     },
@@ -145,6 +151,21 @@ pub enum Effect {
         call: CallNumber,
         /// The call was to resolve conflicts in these files; empty if it was not.
         resolves: Vec<String>,
+    },
+    /// Show what the attempt has changed to a reviewer: `ReviewStarted`, later `ReviewEnded`.
+    Review {
+        /// The attempt.
+        attempt: AttemptId,
+        /// What that call left.
+        call: CallNumber,
+        /// Which review of the attempt, from 1.
+        round: u32,
+        /// Who reviews.
+        agent: AgentId,
+        /// What earlier reviews of the story found.
+        earlier: Vec<String>,
+        /// The gates and checks that passed.
+        passed: Vec<String>,
     },
     /// Bring the attempt's work, as that call left it, onto something else than what it stands on: `Merged`, `MergeFailed` or
     /// `Trespassed`.

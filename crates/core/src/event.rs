@@ -5,10 +5,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{AgentReport, CheckResult, Merge, TreeReport, Usage};
-use crate::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
+use crate::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::policy::Policy;
+use crate::review::ReviewReport;
 use crate::units::Timestamp;
 
 /// One fact and the time at which it became known.
@@ -111,7 +112,7 @@ pub enum Fact {
         branch: String,
         /// Where the branch stood.
         base: CommitId,
-        /// The agent and its model, as they are shown.
+        /// The agents that may be called and their models, as they are shown.
         agent: String,
     },
     /// A new process took the run up: after a stop, or after the old one died.
@@ -122,7 +123,7 @@ pub enum Fact {
         landed: Vec<(StoryId, CommitId)>,
         /// What became of the spec.
         spec: PlanChange,
-        /// The agent and its model, as they are shown.
+        /// The agents that may be called and their models, as they are shown.
         agent: String,
         /// Calls of agents whose end nobody lived to note.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -188,6 +189,9 @@ pub enum Fact {
         attempt: AttemptId,
         /// Which call.
         call: CallNumber,
+        /// Which agent; not noted by versions that knew one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
     },
     /// The agent is gone, and with it all that it started.
     AgentEnded {
@@ -195,6 +199,9 @@ pub enum Fact {
         attempt: AttemptId,
         /// Which call.
         call: CallNumber,
+        /// Which agent; not noted by versions that knew one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentId>,
         /// What it came to.
         report: Box<AgentReport>,
     },
@@ -206,6 +213,26 @@ pub enum Fact {
         call: CallNumber,
         /// What was found.
         report: TreeReport,
+    },
+    /// A reviewer looks at the attempt's work, which is proven.
+    ReviewStarted {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which review of the attempt, from 1.
+        round: u32,
+        /// Who.
+        agent: AgentId,
+    },
+    /// The reviewer is gone, and with it all that it started.
+    ReviewEnded {
+        /// The attempt.
+        attempt: AttemptId,
+        /// Which review of the attempt, from 1.
+        round: u32,
+        /// Who.
+        agent: AgentId,
+        /// What it came to.
+        report: Box<ReviewReport>,
     },
     /// There is no working tree for the attempt.
     LaneFailed {
@@ -361,6 +388,8 @@ impl Fact {
             | Self::AgentStarted { attempt, .. }
             | Self::AgentEnded { attempt, .. }
             | Self::TreeInspected { attempt, .. }
+            | Self::ReviewStarted { attempt, .. }
+            | Self::ReviewEnded { attempt, .. }
             | Self::LaneFailed { attempt, .. }
             | Self::Merged { attempt, .. }
             | Self::MergeFailed { attempt, .. }

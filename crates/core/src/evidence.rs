@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::TreeId;
+use crate::outcome::Bound;
 use crate::units::{Timestamp, Usd, span};
 
 /// What the agent says of its work. A claim, never proof.
@@ -39,9 +40,53 @@ pub struct Usage {
     pub output_tokens: Option<u64>,
     /// What the client says it cost.
     pub cost: Option<Usd>,
+    /// Of the tokens read, those that came from the provider's cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_tokens: Option<u64>,
+    /// Of the tokens read, those that were put into it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_tokens: Option<u64>,
+    /// What it comes to by list prices, where the client does not say what it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimate: Option<Usd>,
+    /// Of both sums of money, what a subscription covers: nobody is billed for it, the API would cost so much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub covered: Option<Usd>,
 }
 
 impl Usage {
+    /// What it cost, as the clients say or by list prices.
+    pub fn money(&self) -> Option<Usd> {
+        match (self.cost, self.estimate) {
+            (None, None) => None,
+            (cost, estimate) => Some(cost.unwrap_or_default().plus(estimate.unwrap_or_default())),
+        }
+    }
+
+    /// [`Usage::money`] for people, with what kind of sum it is.
+    pub fn money_in_words(&self) -> Option<String> {
+        let money = self.money()?;
+        let mut words = money.to_string();
+        match (self.cost, self.estimate) {
+            (None, Some(_)) => words.push_str(" by list prices"),
+            (Some(_), Some(estimate)) => words.push_str(&format!(", {estimate} of it by list prices")),
+            _ => {}
+        }
+        match self.covered {
+            Some(covered) if covered == money => words.push_str(", the API's equivalent of what a subscription covers"),
+            Some(covered) => {
+                words.push_str(&format!(", {covered} of it the API's equivalent of what a subscription covers"));
+            }
+            None => {}
+        }
+        Some(words)
+    }
+
+    /// Tokens read and written, as far as they are known.
+    pub fn tokens(&self) -> u64 {
+        self.input_tokens.unwrap_or(0).saturating_add(self.output_tokens.unwrap_or(0))
+    }
+
     /// The sum; unknown only if both are.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -55,6 +100,10 @@ impl Usage {
             input_tokens: sum(self.input_tokens, other.input_tokens),
             output_tokens: sum(self.output_tokens, other.output_tokens),
             cost: sum(self.cost.map(|c| c.0), other.cost.map(|c| c.0)).map(Usd),
+            cache_read_tokens: sum(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: sum(self.cache_write_tokens, other.cache_write_tokens),
+            estimate: sum(self.estimate.map(|c| c.0), other.estimate.map(|c| c.0)).map(Usd),
+            covered: sum(self.covered.map(|c| c.0), other.covered.map(|c| c.0)).map(Usd),
         }
     }
 }
@@ -154,6 +203,13 @@ pub enum AgentEnd {
         /// What happened, with the program's path.
         message: String,
     },
+    /// Ended by us: it used more than the run's budget and its margin allow.
+    OverBudget {
+        /// Which bound.
+        bound: Bound,
+        /// The numbers.
+        message: String,
+    },
     /// Ended by us because the run is stopping.
     Stopped,
     /// Our own fault: the transcript could not be written, a task panicked.
@@ -178,6 +234,9 @@ pub struct AgentReport {
     pub took: Duration,
     /// Sentences it wants carried into later prompts.
     pub learnings: Vec<String>,
+    /// The model that worked, as the client names it; unknown if it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// The tree that an agent left, against the checkpoint.
@@ -281,6 +340,7 @@ impl AgentEnd {
             Self::NoCredit { message } => format!("no credit: {message}"),
             Self::ModelUnknown { message } => format!("model unknown: {message}"),
             Self::CannotStart { message } => format!("could not start: {message}"),
+            Self::OverBudget { message, .. } => format!("over the budget: {message}"),
             Self::Stopped => "stopped by us".to_owned(),
             Self::Internal { message } => format!("could not be watched: {message}"),
         }

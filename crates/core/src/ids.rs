@@ -51,6 +51,10 @@ text_id!(
     TaskId
 );
 text_id!(
+    /// An agent that a run may call, with its model if one was named: `claude:opus`.
+    AgentId
+);
+text_id!(
     /// A git commit, as its full hexadecimal name.
     CommitId
 );

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::StoryId;
+use crate::ids::{AgentId, StoryId};
 use crate::units::Usd;
 
 /// What happens when a story has used up its attempts.
@@ -36,10 +36,13 @@ pub struct Budget {
     pub iterations: Option<u32>,
     /// Time since the run began, waits included, time between a stop and a resume not.
     pub duration: Option<Duration>,
-    /// Money, as the agents report it.
+    /// Money, as the agents report it or by list prices.
     pub cost: Option<Usd>,
     /// Tokens read and written.
     pub tokens: Option<u64>,
+    /// By how many hundredths of them a call that is under way may pass the bounds on money and tokens before it is ended.
+    #[serde(default)]
+    pub margin: u32,
 }
 
 /// Where agents work.
@@ -75,6 +78,16 @@ pub struct Policy {
     pub provider_retries: u32,
     /// Only these stories; empty is all that the work wants.
     pub only: Vec<StoryId>,
+    /// The agents that may be called, in the order in which they are preferred. Journals of versions that knew one agent
+    /// name none here.
+    #[serde(default)]
+    pub agents: Vec<AgentId>,
+    /// Who looks at proven work before it lands.
+    #[serde(default)]
+    pub reviewer: Option<AgentId>,
+    /// How often a reviewer may send the work of one attempt back.
+    #[serde(default)]
+    pub max_reviews: u32,
     /// Where agents work.
     #[serde(default)]
     pub place: Place,
@@ -109,6 +122,9 @@ impl Default for Policy {
             limit_wait: Duration::from_hours(6),
             provider_retries: 4,
             only: Vec::new(),
+            agents: Vec::new(),
+            reviewer: None,
+            max_reviews: 2,
             place: Place::Checkout,
             jobs: NonZeroU32::MIN,
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::{Failure, Ground};
 use crate::event::CheckRef;
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, Claim, TreeReport};
+use crate::outcome::Bound;
 use crate::units::Timestamp;
 
 /// What follows from how the agent ended and what it claims, before any check has run.
@@ -64,9 +65,21 @@ pub enum Cause {
         /// In words.
         message: String,
     },
+    /// This agent cannot be used before a person has acted.
+    Agent {
+        /// What is wrong and what to do.
+        message: String,
+    },
     /// The environment is wrong; a person is needed.
     Environment {
         /// What is wrong and what to do.
+        message: String,
+    },
+    /// A bound of the run was passed while the agent worked.
+    Bound {
+        /// Which.
+        bound: Bound,
+        /// The numbers.
         message: String,
     },
     /// The run is stopping.
@@ -166,26 +179,41 @@ pub fn after_agent(report: &AgentReport) -> AfterAgent {
         AgentEnd::Network { message } => {
             AfterAgent::Inconclusive(Cause::Provider { message: format!("the network failed{}", colon(message)) })
         }
-        AgentEnd::SignIn { message, remedy } => AfterAgent::Inconclusive(Cause::Environment {
+        AgentEnd::SignIn { message, remedy } => AfterAgent::Inconclusive(Cause::Agent {
             message: format!(
                 "the agent is not signed in (authentication){}{}",
                 colon(message),
                 remedy.as_ref().map_or(String::new(), |r| format!("; {r}"))
             ),
         }),
-        AgentEnd::NoCredit { message } => AfterAgent::Inconclusive(Cause::Environment {
+        AgentEnd::NoCredit { message } => AfterAgent::Inconclusive(Cause::Agent {
             message: format!("the agent's account has no credit{}; top it up, then resume", colon(message)),
         }),
-        AgentEnd::ModelUnknown { message } => AfterAgent::Inconclusive(Cause::Environment {
+        AgentEnd::ModelUnknown { message } => AfterAgent::Inconclusive(Cause::Agent {
             message: format!("the model is not known or not allowed{}; name another with --agent", colon(message)),
         }),
-        AgentEnd::CannotStart { message } => AfterAgent::Inconclusive(Cause::Environment {
-            message: format!("the agent cannot start{}", colon(message)),
-        }),
+        AgentEnd::CannotStart { message } => {
+            AfterAgent::Inconclusive(Cause::Agent { message: format!("the agent cannot start{}", colon(message)) })
+        }
+        AgentEnd::OverBudget { bound, message } => {
+            AfterAgent::Inconclusive(Cause::Bound { bound: *bound, message: message.clone() })
+        }
         AgentEnd::Stopped => AfterAgent::Inconclusive(Cause::Stopped),
         AgentEnd::Internal { message } => AfterAgent::Inconclusive(Cause::Environment {
             message: format!("ralphloop could not watch the agent{}", colon(message)),
         }),
+    }
+}
+
+/// A cause in one line.
+pub fn cause_in_words(cause: &Cause) -> String {
+    match cause {
+        Cause::Limit { message, .. } => format!("the provider's limit was reached: {message}"),
+        Cause::Provider { message }
+        | Cause::Agent { message }
+        | Cause::Environment { message }
+        | Cause::Bound { message, .. } => message.clone(),
+        Cause::Stopped => "the run was stopped".to_owned(),
     }
 }
 

@@ -64,6 +64,7 @@ fn words(end: &AgentEnd) -> String {
         | AgentEnd::NoCredit { message }
         | AgentEnd::ModelUnknown { message }
         | AgentEnd::CannotStart { message }
+        | AgentEnd::OverBudget { message, .. }
         | AgentEnd::SignIn { message, remedy: None }
         | AgentEnd::Internal { message } => message.clone(),
         AgentEnd::SignIn { message, remedy: Some(remedy) } => format!("{message}; {remedy}"),
@@ -187,9 +188,9 @@ async fn call(
     cancel: CancellationToken,
 ) -> Result<AgentEnd, DraftError> {
     let began = Instant::now();
-    let call = invoke::call(settings, folder, prompt, &[], settings.times.agent, cancel);
+    let call = invoke::call(settings.agents.first(), folder, prompt, &[], settings.times, cancel);
     let mut running = spawner.start(call).await.map_err(DraftError::Start)?;
-    let mut decoder = Decoder::new(settings.agent.format, prompt, LOOP_AFTER);
+    let mut decoder = Decoder::new(settings.agents.first().format, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     while let Some(chunk) = running.next().await {
         decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
@@ -211,7 +212,7 @@ async fn call(
         grammar: &settings.grammar,
         clock: &clock,
         took: began.elapsed(),
-        sign_in: settings.agent.sign_in(),
+        sign_in: settings.agents.first().sign_in(),
     };
     Ok(decoder.finish(ending, &mut events).end)
 }

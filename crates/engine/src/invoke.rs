@@ -1,32 +1,31 @@
-//! How the chosen agent is started, wherever it works: its program, its environment, its prompt, its limits; and how its
+//! How an agent is started, wherever it works: its program, its environment, its prompt, its limits; and how its
 //! process is told to the decoder of its stream.
 
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use ralphloop_agent::client::PromptDelivery;
+use ralphloop_agent::client::{Agent, PromptDelivery};
 use ralphloop_agent::decoder::ProcessEnd;
 use ralphloop_agent::event::Stream as AgentStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{Call, Ending, Environment, Exit, Limits, Ownership, Stream};
-use crate::settings::Settings;
+use crate::settings::Times;
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The call of the agent in `folder`, with the variables `own` on top of the inherited ones; it may take `time`.
+/// The call of an agent in `folder`, with the variables `own` on top of the inherited ones; within those times.
 pub(crate) fn call(
-    settings: &Settings,
+    agent: &Agent,
     folder: &Path,
     prompt: &str,
     own: &[(OsString, OsString)],
-    time: Duration,
+    times: Times,
     cancel: CancellationToken,
 ) -> Call {
-    let invocation = settings.agent.invocation();
-    let times = settings.times;
+    let invocation = agent.invocation();
     let environment = invocation.env_remove.iter().fold(Environment::inherited(), |env, name| env.remove(*name));
     let unset = invocation.env_default.iter().filter(|(name, _)| std::env::var_os(name).is_none());
     let environment = unset.fold(environment, |env, (name, value)| env.set(*name, *value));
@@ -38,7 +37,7 @@ pub(crate) fn call(
     };
     call.environment(environment)
         .limits(Limits {
-            total: time,
+            total: times.agent,
             first_output: Some(times.start),
             idle: Some(times.idle),
             exit_grace: times.exit_grace,

@@ -155,6 +155,7 @@ fn decides(fact: &Fact) -> bool {
         | Fact::Restarted { .. }
         | Fact::CheckpointTaken { .. }
         | Fact::AgentEnded { .. }
+        | Fact::ReviewEnded { .. }
         | Fact::Landed { .. }
         | Fact::Reverted { .. }
         | Fact::RevertFailed { .. }
@@ -174,6 +175,7 @@ fn decides(fact: &Fact) -> bool {
         | Fact::CheckpointFailed { .. }
         | Fact::AgentStarted { .. }
         | Fact::TreeInspected { .. }
+        | Fact::ReviewStarted { .. }
         | Fact::LandingRefused { .. }
         | Fact::LandingFailed { .. }
         | Fact::LandingBlocked { .. }

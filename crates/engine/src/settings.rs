@@ -3,7 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use ralphloop_agent::client::Agent;
+use ralphloop_agent::chain::Chain;
+use ralphloop_agent::client::{Agent, Reports};
+use ralphloop_agent::prices::Prices;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
@@ -83,8 +85,14 @@ pub struct Settings {
     pub generated: Generated,
     /// Time limits.
     pub times: Times,
-    /// The agent.
-    pub agent: Agent,
+    /// The agents, the preferred first.
+    pub agents: Chain,
+    /// Who looks at proven work before it lands.
+    pub reviewer: Option<Agent>,
+    /// How often a reviewer may send the work of an attempt back.
+    pub max_reviews: u32,
+    /// What the use of agents costs that do not say so themselves.
+    pub prices: Prices,
     /// What counts as a signal.
     pub grammar: SignalGrammar,
     /// What the prompts are made with.
@@ -133,9 +141,36 @@ impl Settings {
             limit_wait: self.limit_wait,
             provider_retries: self.provider_retries,
             only: self.only.clone(),
+            agents: self.agents.ids(),
+            reviewer: self.reviewer.as_ref().map(Agent::id),
+            max_reviews: self.max_reviews,
             place: self.place,
             jobs: self.jobs,
         }
+    }
+
+    /// Bounds on money and tokens that no call of an agent will be counted for, since nobody says what it uses.
+    pub fn bounds_that_cannot_be_kept(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        for agent in self.agents.iter().chain(&self.reviewer) {
+            let (id, reports) = (agent.id(), agent.reports());
+            let priced = agent.model.as_deref().is_some_and(|model| self.prices.of(model).is_some());
+            if self.budget.tokens.is_some() && reports == Reports::Nothing {
+                said.push(format!("max_tokens cannot be kept with {id}: it does not say how many tokens it uses"));
+            }
+            if self.budget.cost.is_some() && reports == Reports::Nothing {
+                said.push(format!(
+                    "max_cost cannot be kept with {id}: it says neither what it costs nor how many tokens it uses"
+                ));
+            } else if self.budget.cost.is_some() && reports == Reports::Tokens && !priced {
+                said.push(format!(
+                    "max_cost may not be kept with {id}: it says how many tokens it uses, not what they cost, and no model \
+                     with a price is named; name one ({}:MODEL), or give the model a price in a table [prices.\"MODEL\"]",
+                    agent.name
+                ));
+            }
+        }
+        said
     }
 
     /// The gates, for this plan in that project.

@@ -13,7 +13,7 @@ use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
 use ralphloop_core::graph;
-use ralphloop_core::ids::{CommitId, RunId, StoryId};
+use ralphloop_core::ids::{AgentId, CommitId, RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::run::Run;
@@ -388,7 +388,11 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         warnings.extend(said);
     }
     if inside.is_none() {
-        check_agent(&settings.agent)?;
+        warnings.extend(keep_those_here(&mut settings)?);
+        warnings.extend(settings.bounds_that_cannot_be_kept());
+    }
+    if let Some(reviewer) = &settings.reviewer {
+        check_agent(reviewer)?;
     }
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
@@ -399,8 +403,11 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     warnings.extend(doubts.iter().map(|f| format!("{}; {}", f.message, f.remedy)));
     warnings.extend(read_warnings.iter().map(ToString::to_string));
 
-    let policy = Box::new(settings.policy(&plan, &work.project));
-    let agent = inside.as_ref().map_or_else(|| agent_name(&settings), |inside| inside.name.clone());
+    let mut policy = Box::new(settings.policy(&plan, &work.project));
+    if let Some(inside) = &inside {
+        policy.agents = vec![AgentId(inside.name.clone())];
+    }
+    let agent = inside.as_ref().map_or_else(|| settings.agents.to_string(), |inside| inside.name.clone());
     let (inbox, inbox_out) = mpsc::unbounded_channel();
     let (mut notices, watch) = notice::channel();
     let events = notices.another();
@@ -586,11 +593,16 @@ fn notifier(settings: &Settings, spawner: &Spawner, work: &WorkRef, notices: &No
     }
 }
 
-fn agent_name(settings: &Settings) -> String {
-    match &settings.agent.model {
-        Some(model) => format!("{}:{model}", settings.agent.name),
-        None => settings.agent.name.clone(),
-    }
+/// Leaves agents out of the chain whose programs are not there, and says so; if none is there, that is an error.
+fn keep_those_here(settings: &mut Settings) -> Result<Vec<String>, StartError> {
+    let missing: Vec<(AgentId, StartError)> =
+        settings.agents.iter().filter_map(|agent| check_agent(agent).err().map(|why| (agent.id(), why))).collect();
+    let Some(here) = settings.agents.filtered(|agent| missing.iter().all(|(id, _)| *id != agent.id())) else {
+        check_agent(settings.agents.first())?;
+        return Ok(Vec::new());
+    };
+    settings.agents = here;
+    Ok(missing.into_iter().map(|(id, why)| format!("{why}; the run goes on without {id}")).collect())
 }
 
 /// Whether the program of a command line is there.

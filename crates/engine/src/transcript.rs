@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use ralphloop_agent::client::Format;
 use ralphloop_core::ids::{AttemptId, CallNumber};
 use ralphloop_core::units::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,8 @@ const MAX_HELD: usize = 1 << 20;
 const FRAME_BYTES: usize = 1 << 20;
 /// … or at the first write after so long.
 const FRAME_TIME: Duration = Duration::from_secs(1);
+/// So much of a stream tells how it reads.
+const BEGINNING: usize = 16 << 10;
 /// More than any line that the writer makes: [`MAX_HELD`] bytes and a chunk, each escaped as `\u0000`.
 const MAX_JSON_LINE: u64 = 64 << 20;
 const LEVEL: i32 = 1;
@@ -96,6 +99,27 @@ pub enum TranscriptError {
 pub fn path_of(run_folder: &Path, attempt: &AttemptId, call: CallNumber) -> PathBuf {
     let story = files::safe_name(attempt.story.as_str());
     run_folder.join("transcripts").join(format!("{story}-{}-{}.jsonl.zst", attempt.number, call.0))
+}
+
+/// Where the transcript of a review is kept in a run's folder.
+pub fn path_of_review(run_folder: &Path, attempt: &AttemptId, round: u32) -> PathBuf {
+    let story = files::safe_name(attempt.story.as_str());
+    run_folder.join("transcripts").join(format!("{story}-{}-review-{round}.jsonl.zst", attempt.number))
+}
+
+/// How the output in a transcript reads: that is not kept beside it, and its beginning tells. None if there is no
+/// transcript.
+pub fn format_of(path: &Path) -> Option<Format> {
+    let mut beginning = Vec::new();
+    for record in Reader::open(path).ok()?.map_while(Result::ok) {
+        if matches!(record.stream, Stream::Out) {
+            beginning.extend_from_slice(&record.bytes);
+        }
+        if beginning.len() > BEGINNING {
+            break;
+        }
+    }
+    Some(Format::of_stream(&beginning))
 }
 
 /// Takes secrets out of bytes before they are stored.

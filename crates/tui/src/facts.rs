@@ -9,6 +9,7 @@ use ralphloop_core::event::{CheckStage, Event, Fact};
 use ralphloop_core::evidence::{AgentReport, CheckResult};
 use ralphloop_core::ids::{AttemptId, CallNumber, StoryId};
 use ralphloop_core::outcome::Outcome;
+use ralphloop_core::review::Opinion;
 use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
 
@@ -209,6 +210,14 @@ impl Try {
                 self.notes.extend(report.notes.iter().cloned());
                 None
             }
+            Fact::ReviewEnded { agent, report, .. } => {
+                self.notes.push(match &report.opinion {
+                    Opinion::Approves => format!("{agent} approves"),
+                    Opinion::Objects { findings } => format!("{agent} sends it back: {}", findings.join("; ")),
+                    Opinion::Unclear { .. } => format!("{agent} has no opinion that counts"),
+                });
+                None
+            }
             Fact::CheckpointTaken { notes, .. } => {
                 self.notes.extend(notes.iter().cloned());
                 None
@@ -252,13 +261,19 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
         }
         Phase::Checkpointing => "takes the checkpoint".to_owned(),
         Phase::Held { .. } => "waits for the provider".to_owned(),
-        Phase::Agent { call } if call.0 == 0 => "the agent works".to_owned(),
-        Phase::Agent { call } => format!("the agent works (repair {})", call.0),
+        Phase::Agent { call } => {
+            let who = match &attempt.agent {
+                Some(agent) if run.chain().len() > 1 => agent.as_str(),
+                _ => "the agent",
+            };
+            if call.0 == 0 { format!("{who} works") } else { format!("{who} works (repair {})", call.0) }
+        }
         Phase::Inspecting { .. } => "looks at the changes".to_owned(),
         Phase::Checking(checking) => {
             let check = checking.current().map(|check| run.label(&attempt.id, check)).unwrap_or_default();
             format!("runs a check: {check}")
         }
+        Phase::Reviewing(reviewing) => format!("{} reviews", reviewing.by),
         Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
         Phase::Merging(_) => "merges with what lands before it".to_owned(),
         Phase::Landing(_) => "commits".to_owned(),

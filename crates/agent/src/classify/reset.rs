@@ -220,4 +220,72 @@ mod tests {
         let spring = read("resets 2:30am", "2026-03-28T20:00:00Z", "Europe/Warsaw");
         assert_eq!(spring.as_deref(), Some("2026-03-29T01:30:00Z"));
     }
+
+    #[test]
+    fn limits_of_sessions_weeks_and_extra_usage_say_their_ends_in_many_ways() {
+        for (text, want) in [
+            ("You've hit your weekly limit · resets Mon 9am (Europe/Warsaw)", "2026-11-30T08:00:00Z"),
+            ("You're out of extra usage · resets Dec 3, 9am (America/New_York)", "2026-12-03T14:00:00Z"),
+            ("You've hit your Opus limit · resets 3am (Asia/Kolkata)", "2026-11-27T21:30:00Z"),
+            ("5-hour limit reached ∙ resets 9pm", "2026-11-27T21:00:00Z"),
+            (
+                "You've hit your usage limit. Upgrade to Pro or try again at Nov 28th, 2026 12:05 AM.",
+                "2026-11-28T00:05:00Z",
+            ),
+            ("You've hit your usage limit. Try again in 3 days 4 hours 9 minutes.", "2026-11-30T16:09:00Z"),
+            ("Weekly limit reached ∙ resets on Thursday at 11:30 p.m.", "2026-12-03T23:30:00Z"),
+        ] {
+            assert_eq!(at_noon(text).as_deref(), Some(want), "{text}");
+        }
+    }
+
+    const ZONES: [&str; 6] =
+        ["UTC", "Europe/Warsaw", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/St_Johns"];
+
+    proptest::proptest! {
+        #[test]
+        fn a_time_of_day_is_the_next_such_time_of_its_zone_whatever_the_clocks_do(
+            now in 1_767_225_600_i64..1_830_297_600,
+            (hour, minute) in (0_i8..24, 0_i8..60),
+            zone in proptest::sample::select(ZONES.to_vec()),
+        ) {
+            let half = if hour < 12 { "am" } else { "pm" };
+            let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
+            let text = format!("You've hit your session limit · resets {twelve}:{minute:02}{half} ({zone})");
+            let clock = Clock { now: Timestamp(now * 1000), zone: TimeZone::UTC };
+            let at = reset_time(&text, &clock).unwrap().0 / 1000;
+            let there = jiff::Timestamp::from_second(at).unwrap().to_zoned_datetime(TimeZoneDatabase::bundled().get(zone).unwrap());
+            proptest::prop_assert!(at >= now - 120 && at <= now + 25 * 3600, "{text} at {now} is {there}");
+            // A time that is left out when clocks go forward is read as the one after the gap.
+            let said = there.date().at(hour, minute, 0, 0);
+            let is_it = (there.hour(), there.minute()) == (hour, minute);
+            let in_a_gap = said.to_zoned_datetime(there.time_zone().clone()).unwrap().datetime() != said;
+            proptest::prop_assert!(is_it || in_a_gap, "{text} at {now} is {there}");
+        }
+
+        #[test]
+        fn a_weekday_is_within_a_week_and_on_that_day(
+            now in 1_767_225_600_i64..1_830_297_600,
+            day in 0_usize..7,
+            zone in proptest::sample::select(ZONES.to_vec()),
+        ) {
+            let (short, long) = [
+                ("Mon", Weekday::Monday), ("Tue", Weekday::Tuesday), ("Wed", Weekday::Wednesday),
+                ("Thu", Weekday::Thursday), ("Fri", Weekday::Friday), ("Sat", Weekday::Saturday), ("Sun", Weekday::Sunday),
+            ][day];
+            let clock = Clock { now: Timestamp(now * 1000), zone: TimeZone::UTC };
+            let at = reset_time(&format!("weekly limit reached, resets {short} 9am ({zone})"), &clock).unwrap().0 / 1000;
+            let there = jiff::Timestamp::from_second(at).unwrap().to_zoned_datetime(TimeZoneDatabase::bundled().get(zone).unwrap());
+            proptest::prop_assert_eq!((there.weekday(), there.hour()), (long, 9));
+            proptest::prop_assert!(at >= now - 120 && at <= now + 8 * 86_400);
+        }
+
+        #[test]
+        fn no_text_breaks_the_reading(text in ".{0,200}", now in i64::MIN..i64::MAX) {
+            for text in [text.clone(), format!("resets {text}")] {
+                let clock = Clock { now: Timestamp(now), zone: TimeZone::UTC };
+                proptest::prop_assert_eq!(reset_time(&text, &clock), reset_time(&text, &clock));
+            }
+        }
+    }
 }

@@ -53,7 +53,12 @@ impl Claude {
             Some("assistant") => self.assistant(event, sink),
             Some("user") => tool_results(event, sink),
             Some("result") => self.result(event, sink),
-            Some("system") => system(event, sink),
+            Some("system") => {
+                if event.subtype.is("init") {
+                    self.usage.paid_by(event.key_source.as_str());
+                }
+                system(event, sink);
+            }
             Some("rate_limit_event") => self.rate_limit(event.rate_limit_info.object(), sink),
             Some("tool_call") => cursor_call(event, sink),
             Some("turn.failed" | "error") => self.foreign_failure(event, sink),

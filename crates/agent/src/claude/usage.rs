@@ -18,6 +18,8 @@ pub(super) struct UsageTally {
     earlier: Usage,
     sum: Usage,
     stated: Option<Usage>,
+    /// The client has no key of the API, so that a subscription pays.
+    without_key: bool,
 }
 
 impl UsageTally {
@@ -26,7 +28,13 @@ impl UsageTally {
         let (Some(id), Some(tokens)) = (message.id.as_str(), message.usage.object()) else { return false };
         // Without a reason to stop the usage is that of the message's start, whose output is not yet known.
         let output_tokens = message.stop_reason.as_str().and_then(|_| tokens.output());
-        let usage = Usage { input_tokens: tokens.input(), output_tokens, cost: None };
+        let usage = Usage {
+            input_tokens: tokens.input(),
+            output_tokens,
+            cache_read_tokens: tokens.cache_read(),
+            cache_write_tokens: tokens.cache_written(),
+            ..Usage::default()
+        };
         if usage == Usage::default() {
             return false;
         }
@@ -45,6 +53,11 @@ impl UsageTally {
         true
     }
 
+    /// Whose account pays, by where the client says that its key is from.
+    pub(super) fn paid_by(&mut self, key_source: Option<&str>) {
+        self.without_key = key_source == Some("none");
+    }
+
     /// The final event's own sums, which replace ours.
     pub(super) fn result(&mut self, event: &Line<'_>) {
         let tokens = event.usage.object();
@@ -52,6 +65,9 @@ impl UsageTally {
             input_tokens: tokens.and_then(Tokens::input),
             output_tokens: tokens.and_then(Tokens::output),
             cost: event.total_cost_usd.0.map(Usd::from_dollars),
+            cache_read_tokens: tokens.and_then(Tokens::cache_read),
+            cache_write_tokens: tokens.and_then(Tokens::cache_written),
+            ..Usage::default()
         };
         self.stated = Some(stated);
     }
@@ -62,6 +78,10 @@ impl UsageTally {
             input_tokens: stated.input_tokens.or(self.sum.input_tokens),
             output_tokens: stated.output_tokens.or(self.sum.output_tokens),
             cost: stated.cost,
+            cache_read_tokens: stated.cache_read_tokens.or(self.sum.cache_read_tokens),
+            cache_write_tokens: stated.cache_write_tokens.or(self.sum.cache_write_tokens),
+            covered: stated.cost.filter(|_| self.without_key),
+            estimate: None,
         }
     }
 }

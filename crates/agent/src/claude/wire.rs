@@ -22,6 +22,9 @@ pub(super) struct Line<'a> {
     /// `system/init`.
     #[serde(borrow)]
     pub(super) model: Text<'a>,
+    /// Where the key of the API is from; `none` of a subscription.
+    #[serde(rename = "apiKeySource", borrow)]
+    pub(super) key_source: Text<'a>,
     #[serde(borrow)]
     pub(super) claude_code_version: Text<'a>,
     #[serde(borrow)]
@@ -137,6 +140,16 @@ impl Tokens {
             return self.fresh.count();
         }
         [self.fresh, self.cached, self.from_cache].into_iter().filter_map(Number::count).reduce(u64::saturating_add)
+    }
+
+    /// Of the tokens read, those that came from the cache.
+    pub(super) fn cache_read(&self) -> Option<u64> {
+        self.from_cache.count()
+    }
+
+    /// Of the tokens read, those that were put into the cache.
+    pub(super) fn cache_written(&self) -> Option<u64> {
+        self.cached.count()
     }
 
     /// Tokens written.

@@ -1,6 +1,7 @@
 //! What an agent is told. One template per format of work, which a user's own may extend or replace; what stands in the
 //! spec, in failures and in learnings is only ever data to it.
 
+pub mod review;
 mod view;
 
 use minijinja::syntax::SyntaxConfig;
@@ -75,11 +76,16 @@ pub fn build(input: &PromptInput<'_>) -> Result<String, PromptError> {
     if prompt.contains(&view.story.id) { Ok(prompt) } else { Err(PromptError::WithoutStory { name: name.to_owned() }) }
 }
 
-fn render(name: &str, own: Option<(&str, &str)>, view: &View<'_>) -> Result<String, minijinja::Error> {
+fn environment<'t>() -> Result<Environment<'t>, minijinja::Error> {
     let mut templates = Environment::new();
     templates.set_auto_escape_callback(|_| AutoEscape::None);
     templates.set_undefined_behavior(UndefinedBehavior::Strict);
     templates.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    Ok(templates)
+}
+
+fn render(name: &str, own: Option<(&str, &str)>, view: &View<'_>) -> Result<String, minijinja::Error> {
+    let mut templates = environment()?;
     templates.add_template("base", BASE)?;
     templates.add_template("openspec", OPENSPEC)?;
     templates.add_template("prd", PRD)?;

@@ -31,6 +31,8 @@ pub(super) struct View<'a> {
     shorter: bool,
     previous: Vec<FailureView<'a>>,
     repair: Vec<FailureView<'a>>,
+    /// What a reviewer has found; this call mends it.
+    findings: &'a [String],
     /// Files in conflict that this call is to resolve.
     conflicts: &'a [String],
     landed_meanwhile: &'a [String],
@@ -75,7 +77,7 @@ struct FailureView<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Fenced<'a> {
+pub(super) struct Fenced<'a> {
     text: Cow<'a, str>,
     fence: String,
 }
@@ -127,6 +129,7 @@ impl<'a> View<'a> {
             conflicts: &brief.conflicts,
             landed_meanwhile: &brief.landed_meanwhile,
             repair: brief.repair.iter().take(FAILURES).map(FailureView::new).collect(),
+            findings: &brief.findings,
             last_words: brief.last_words.as_deref().map(str::trim).filter(|words| !words.is_empty()).map(|words| {
                 let text = sanitize::tail(words, LAST_WORDS);
                 Fenced { fence: fence_for(&text), text }
@@ -152,8 +155,16 @@ impl<'a> View<'a> {
     }
 }
 
+impl<'a> Fenced<'a> {
+    /// The head of a text.
+    pub(super) fn cut(text: &'a str, limit: usize) -> Self {
+        let text = cut(text, limit);
+        Self { fence: fence_for(&text), text }
+    }
+}
+
 impl<'a> StoryView<'a> {
-    fn new(story: &'a Story, shorter: bool) -> Self {
+    pub(super) fn new(story: &'a Story, shorter: bool) -> Self {
         let description = story.description.trim();
         Self {
             id: one_line(story.id.as_str()),

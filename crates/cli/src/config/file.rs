@@ -8,6 +8,7 @@ use super::generate;
 use super::keys::{KEYS, Key, Layer, SCREEN};
 use super::origin::{Given, Origin};
 use super::own_agents::{self, Fault};
+use super::own_prices;
 use super::screen;
 use super::value::Raw;
 use crate::error::{CliError, Excerpt, closest};
@@ -54,6 +55,10 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
         }
         if name.get_ref() == "generate" {
             layer.generate = Some(generate::read(value).map_err(faulty)?);
+            continue;
+        }
+        if name.get_ref() == "prices" {
+            layer.prices = own_prices::read(value).map_err(faulty)?;
             continue;
         }
         // A table of settings, or one that stands by itself.

@@ -11,9 +11,10 @@ use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
 use super::own_agents::OwnAgent;
+use super::own_prices::OwnPrice;
 use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
-use super::value::{AgentFormat, AgentName, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
+use super::value::{AgentFormat, AgentName, AgentNames, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
 
 /// The table of a file that holds the settings of the screen.
 pub(super) const SCREEN: &str = "screen";
@@ -97,6 +98,8 @@ macro_rules! settings {
         pub(crate) struct Settings {
             /// The tables `[agents.NAME]`: agents of the user's own.
             pub(crate) agents: Vec<OwnAgent>,
+            /// The tables `[prices."MODEL"]`: prices of the user's own.
+            pub(crate) prices: Vec<OwnPrice>,
             /// The tables `[[generate]]`: files that are made anew where they are in conflict.
             pub(crate) generate: Generated,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
@@ -104,7 +107,12 @@ macro_rules! settings {
 
         impl Default for Settings {
             fn default() -> Self {
-                Self { agents: Vec::new(), generate: Generated::default(), $($( $name: $default, )+)+ }
+                Self {
+                    agents: Vec::new(),
+                    prices: Vec::new(),
+                    generate: Generated::default(),
+                    $($( $name: $default, )+)+
+                }
             }
         }
 
@@ -112,6 +120,7 @@ macro_rules! settings {
         #[derive(Debug, Clone, Default)]
         pub(crate) struct Layer {
             pub(super) agents: Vec<OwnAgent>,
+            pub(super) prices: Vec<OwnPrice>,
             pub(super) generate: Option<Generated>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
@@ -149,6 +158,8 @@ macro_rules! settings {
             for layer in layers {
                 settings.agents.retain(|old| layer.agents.iter().all(|new| new.client.name != old.client.name));
                 settings.agents.extend(layer.agents);
+                settings.prices.retain(|old| layer.prices.iter().all(|new| new.prefix != old.prefix));
+                settings.prices.extend(layer.prices);
                 if let Some(rules) = layer.generate {
                     settings.generate = rules;
                 }
@@ -166,7 +177,12 @@ macro_rules! settings {
 
         /// Of two layers of one strength, what `later` says, else what `earlier` says.
         pub(super) fn over(earlier: Layer, later: Layer) -> Layer {
-            Layer { agents: later.agents, generate: later.generate, $($( $name: later.$name.or(earlier.$name), )+)+ }
+            Layer {
+                agents: later.agents,
+                prices: later.prices,
+                generate: later.generate,
+                $($( $name: later.$name.or(earlier.$name), )+)+
+            }
         }
 
         impl Layer {
@@ -193,15 +209,22 @@ macro_rules! settings {
 
 settings! {
     "Agent" {
-        /// The agent that works on the stories, and the model it is to use.
-        agent: Option<AgentName> = None, Flag "NAME[:MODEL]", "claude, else the first found";
-        /// Further arguments for the agent that `agent` names, after those that ralphloop gives it, one an item. They are
-        /// not added to `agent_command`.
+        /// The agent that works on the stories, and the model it is to use; or several, parted by commas, the preferred
+        /// first. While one cannot be called (a limit, an overload, no sign-in), the next takes its place; a story that
+        /// fails in the same way again and again moves up to the next, too.
+        agent: Option<AgentNames> = None, Flag "NAME[:MODEL],...", "claude, else the first found";
+        /// Further arguments for the first agent of `agent`, and for its other models, after those that ralphloop gives
+        /// it, one an item. They are not added to `agent_command`.
         agent_arguments: Vec<String> = Vec::new(), File "ARGUMENT";
         /// Any program as the agent: a command line, split into words as a shell would, that gets the prompt on its
         /// standard input. It takes the place of `agent`, unless that is given in a stronger place, as by a flag against a
         /// file.
         agent_command: Option<String> = None, Flag "CMD";
+        /// An agent that looks at proven work before it lands, and may send it back. It sees the story, the change and which
+        /// checks passed, and can write nothing. What it says is advice: an unclear answer is no objection.
+        reviewer: Option<AgentName> = None, Flag "NAME[:MODEL]", "nobody";
+        /// How often the reviewer may send the work of one attempt back.
+        max_reviews: u32 = 2, Flag "N";
         /// How the output of `agent_command` reads.
         agent_format: AgentFormat = AgentFormat::Text, Flag "claude|codex|opencode|gemini|copilot|pi|text";
     }
@@ -251,10 +274,14 @@ settings! {
         max_iterations: Iterations = Iterations(None), Flag "N";
         /// How long the run may take.
         max_duration: Option<Duration> = None, Flag "T";
-        /// How much the agents may cost, in US dollars, as far as they say.
+        /// How much the agents may cost, in US dollars: as far as they say so, else by list prices. Bounds on cost and tokens
+        /// are looked at before each start of an agent.
         max_cost: Option<Usd> = None, Flag "USD";
         /// How many tokens the agents may read and write together, as far as they say.
         max_tokens: Option<Count> = None, Flag "N";
+        /// By how many hundredths of `max_cost` and `max_tokens` a call that is under way may pass them. Then it is ended, its
+        /// story is put back, uncharged, and the run ends.
+        budget_margin: u32 = 10, File "PERCENT";
     }
     "Time limits" {
         /// The time that git, openspec and other helper commands have.

@@ -7,6 +7,7 @@ mod generate;
 mod keys;
 mod origin;
 mod own_agents;
+mod own_prices;
 mod screen;
 mod told;
 mod value;

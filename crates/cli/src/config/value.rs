@@ -205,6 +205,15 @@ impl Value for Iterations {
 impl<T: Value> Value for Option<T> {
     const FORM: Form = T::FORM;
 
+    fn read(raw: Raw<'_>) -> Result<Self, String> {
+        let said = match raw {
+            Raw::Variable(text) => Some(text),
+            Raw::Flags(texts) => texts.last().map(String::as_str),
+            Raw::Toml(value) => value.as_str(),
+        };
+        if said == Some("none") { Ok(None) } else { T::read(raw).map(Some) }
+    }
+
     fn parse(text: &str) -> Result<Self, String> {
         if text == "none" { Ok(None) } else { T::parse(text).map(Some) }
     }
@@ -213,6 +222,9 @@ impl<T: Value> Value for Option<T> {
     }
     fn json(&self) -> Json {
         self.as_ref().map_or(Json::Null, Value::json)
+    }
+    fn texts(&self) -> Vec<String> {
+        self.as_ref().map_or_else(|| vec!["none".to_owned()], Value::texts)
     }
 }
 
@@ -270,6 +282,36 @@ impl Value for AgentName {
         match &self.model {
             Some(model) => format!("{}:{model}", self.name),
             None => self.name.clone(),
+        }
+    }
+}
+
+/// Agents, the preferred first: `claude:opus,codex`, or in a file also a list of such texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentNames(Vec<AgentName>);
+
+impl Value for AgentNames {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.split(',').map(|one| AgentName::parse(one.trim())).collect::<Result<_, _>>().map(Self)
+    }
+    fn show(&self) -> String {
+        self.texts().join(",")
+    }
+    fn texts(&self) -> Vec<String> {
+        self.0.iter().map(Value::show).collect()
+    }
+    fn read(raw: Raw<'_>) -> Result<Self, String> {
+        match raw {
+            Raw::Toml(DeValue::Array(items)) if items.is_empty() => Err("name an agent at least".to_owned()),
+            Raw::Toml(DeValue::Array(items)) => items
+                .iter()
+                .map(|item| scalar(item.get_ref()).and_then(AgentName::parse))
+                .collect::<Result<_, _>>()
+                .map(Self),
+            Raw::Toml(value) => Self::parse(scalar(value)?),
+            Raw::Variable(text) => Self::parse(text),
+            // As it is given more than once, or kept for a resume.
+            Raw::Flags(texts) => Self::parse(&texts.join(",")),
         }
     }
 }
@@ -370,6 +412,17 @@ mod tests {
         assert!(Iterations::parse("-1").is_err());
         assert!(Option::<Count>::parse("0").is_err());
         assert_eq!(Option::<Count>::parse("none"), Ok(None));
+    }
+
+    #[test]
+    fn a_chain_of_agents_reads_from_one_text_from_a_list_and_from_what_was_kept() {
+        let chain = AgentNames::parse("claude:opus, codex,local:vendor/x:7b").unwrap();
+        assert_eq!(chain.show(), "claude:opus,codex,local:vendor/x:7b");
+        assert_eq!(AgentNames::read(Raw::Flags(&chain.texts())), Ok(chain));
+        assert_eq!(AgentNames::parse("claude").unwrap().texts(), ["claude"]);
+        for text in ["", "claude,", ",codex", "claude,,codex", "claude:,codex"] {
+            assert!(AgentNames::parse(text).is_err(), "{text:?}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ralphloop_agent::chain::Chain;
 use ralphloop_engine::agents::{Found, look};
 use ralphloop_engine::start::is_there;
 use serde_json::{Value, json};
@@ -26,16 +27,18 @@ fn list(as_json: bool, host: &Host) -> Result<Exit, CliError> {
     for warning in warnings {
         output::warn(&warning);
     }
-    let chosen = settings::agent(&config)?;
+    let chosen = settings::agents(&config)?;
     let found = runtime()?.block_on(look(&spawner()?, &host.cwd, config.settings.command_timeout));
     let own = &config.settings.agents;
     if as_json {
         let known = found.iter().filter(|found| !is_hidden(found, own)).map(json_of);
         let agents: Vec<Value> = own.iter().map(json_of_own).chain(known).collect();
-        output::json(&json!({ "chosen": chosen.name, "agents": agents }))?;
+        output::json(&json!({ "chosen": chosen.first().name, "chain": chosen.ids(), "agents": agents }))?;
     } else {
-        output::data(&text(&found, own, &chosen.name))?;
-        output::talk("Name one with --agent NAME[:MODEL], or any other program with --agent-command.\n");
+        output::data(&text(&found, own, &chosen))?;
+        output::talk(
+            "Name one with --agent NAME[:MODEL], several as a chain (a,b,c), or any other program with --agent-command.\n",
+        );
     }
     Ok(Exit::DONE)
 }
@@ -79,8 +82,8 @@ fn json_of_own(own: &OwnAgent) -> Value {
     })
 }
 
-fn text(found: &[Found], own: &[OwnAgent], chosen: &str) -> String {
-    let mark = |name: &str| if name == chosen { "*" } else { " " };
+fn text(found: &[Found], own: &[OwnAgent], chosen: &Chain) -> String {
+    let mark = |name: &str| if chosen.iter().any(|agent| agent.name == name) { "*" } else { " " };
     let mut text = String::new();
     for own in own {
         let here = if is_there(&own.client.command) { styled(GOOD, "here") } else { "not here".to_owned() };

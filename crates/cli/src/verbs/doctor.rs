@@ -21,7 +21,7 @@ pub(super) fn doctor(arguments: &DoctorArguments, host: &Host) -> Result<Exit, C
         project: host.cwd.clone(),
         spawner: spawner()?,
         timeout: config.settings.command_timeout,
-        agent: settings::agent(&config)?,
+        agents: settings::agents(&config)?,
     };
     let findings = runtime()?.block_on(examine(&subject));
     let stops = findings.iter().any(|finding| finding.level == Level::Error);

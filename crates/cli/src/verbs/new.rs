@@ -100,7 +100,7 @@ fn drafted(idea: &str, flags: config::Layer, host: &Host) -> Result<String, CliE
         output::warn(&warning);
     }
     let settings = settings::decide(&config, &host.cwd, Vec::new())?;
-    if let Some(caution) = settings.agent.caution() {
+    if let Some(caution) = settings.agents.first().caution() {
         output::warn(caution);
     }
     output::talk("asking the agent for a draft, in a scratch folder\n");

@@ -1,5 +1,8 @@
 //! `run` and `resume`: the loop, and what is printed of it.
 
+use std::collections::BTreeSet;
+
+use ralphloop_agent::client::Agent;
 use ralphloop_core::event::Event;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::outcome::Outcome;
@@ -182,7 +185,8 @@ pub(crate) async fn go_under(
         Eyes::Printed(_) | Eyes::Screen => None,
     };
     // Only what is started without anybody to ask needs it.
-    let caution = settings.agent.caution().filter(|_| inside.is_none());
+    let agents = settings.agents.iter().filter(|_| inside.is_none()).chain(&settings.reviewer);
+    let cautions: BTreeSet<&str> = agents.filter_map(Agent::caution).collect();
     let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside };
     match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
         Started::NothingToDo { reason } => {
@@ -199,7 +203,7 @@ pub(crate) async fn go_under(
         }
         Started::Ready(ready) => {
             between.into_iter().for_each(Between::run_begins);
-            if let Some(caution) = caution {
+            for caution in cautions {
                 output::warn(caution);
             }
             let offer = finish::offer(&work).filter(|_| !finish);

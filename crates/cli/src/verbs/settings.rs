@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use ralphloop_agent::chain::Chain;
 use ralphloop_agent::client::{Agent, OwnClient};
+use ralphloop_agent::prices::Prices;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
@@ -37,6 +39,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             duration: given.max_duration,
             cost: given.max_cost,
             tokens: given.max_tokens.map(|tokens| tokens.0),
+            margin: given.budget_margin,
         },
         limit_wait: given.limit_wait,
         provider_retries: given.provider_retries,
@@ -66,7 +69,10 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             idle: given.idle_timeout,
             exit_grace: given.exit_grace,
         },
-        agent: agent(config)?,
+        agents: agents(config)?,
+        reviewer: reviewer(config)?,
+        max_reviews: given.max_reviews,
+        prices: Prices::with_own(given.prices.iter().map(|own| (own.prefix.clone(), own.price)).collect()),
         grammar,
         prompts: PromptSettings {
             template: template(config, project)?,
@@ -95,17 +101,36 @@ fn place(config: &Config) -> Result<Place, CliError> {
     }
 }
 
-/// The agent that was chosen.
-pub(super) fn agent(config: &Config) -> Result<Agent, CliError> {
+/// The agents that were chosen, the preferred first.
+pub(super) fn agents(config: &Config) -> Result<Chain, CliError> {
     let given = &config.settings;
     if let Some(command) = &given.agent_command {
-        return Agent::command(command, given.agent_format.format())
-            .map_err(|error| at(config, "agent_command", &error));
+        let agent = Agent::command(command, given.agent_format.format());
+        return agent.map(Chain::of).map_err(|error| at(config, "agent_command", &error));
     }
-    let choice = given.agent.as_ref().map_or_else(|| agents::usual().name.to_owned(), config::Value::show);
+    let choices = given.agent.as_ref().map_or_else(|| vec![agents::usual().name.to_owned()], config::Value::texts);
     let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
-    let agent = Agent::chosen(&choice, &own).map_err(|error| at(config, "agent", &error))?;
-    agent.with_arguments(&given.agent_arguments).map_err(|error| at(config, "agent_arguments", &error))
+    let mut chain: Option<Chain> = None;
+    for choice in choices {
+        let mut agent = Agent::chosen(&choice, &own).map_err(|error| at(config, "agent", &error))?;
+        if chain.as_ref().is_none_or(|chain| chain.first().name == agent.name) {
+            agent =
+                agent.with_arguments(&given.agent_arguments).map_err(|error| at(config, "agent_arguments", &error))?;
+        }
+        chain = Some(match chain {
+            None => Chain::of(agent),
+            Some(chain) => chain.then(agent).map_err(|error| at(config, "agent", &error))?,
+        });
+    }
+    chain.ok_or_else(|| CliError::usage("no agent is named"))
+}
+
+/// The agent that looks at proven work, if there is to be one.
+fn reviewer(config: &Config) -> Result<Option<Agent>, CliError> {
+    let given = &config.settings;
+    let Some(name) = &given.reviewer else { return Ok(None) };
+    let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
+    Agent::chosen(&config::Value::show(name), &own).map(Some).map_err(|error| at(config, "reviewer", &error))
 }
 
 /// The user's template and what it is called in messages.

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use ralphloop_agent::client::Format;
 use ralphloop_agent::decoder::Decoder;
 use ralphloop_agent::event::{AgentEvent, Stream};
 use ralphloop_core::ids::{AttemptId, CallNumber};
@@ -13,13 +12,11 @@ use crate::output;
 
 /// A line about anything but the agent's own words is cut to this many columns.
 const WIDEST: usize = 400;
-/// How much of a stream tells how it reads, in bytes.
-const BEGINNING: usize = 16 << 10;
 
 /// The lines of a call's talk; empty if its transcript is gone.
 pub(super) fn of_call(folder: &RunFolder, attempt: &AttemptId, call: CallNumber) -> String {
     let path = transcript::path_of(folder.path(), attempt, call);
-    let Some(format) = format_of(&path) else { return String::new() };
+    let Some(format) = transcript::format_of(&path) else { return String::new() };
     let Ok(reader) = Reader::open(&path) else { return String::new() };
     let mut text = String::new();
     let mut decoder = Decoder::new(format, "", u32::MAX);
@@ -49,20 +46,6 @@ fn stream_of(record: &Record) -> Option<Stream> {
         transcript::Stream::Err => Some(Stream::Stderr),
         transcript::Stream::Note => None,
     }
-}
-
-/// How the output reads is not kept beside it; the beginning tells. None if there is no transcript.
-fn format_of(path: &std::path::Path) -> Option<Format> {
-    let mut beginning = Vec::new();
-    for record in Reader::open(path).ok()?.map_while(Result::ok) {
-        if matches!(record.stream, transcript::Stream::Out) {
-            beginning.extend_from_slice(&record.bytes);
-        }
-        if beginning.len() > BEGINNING {
-            break;
-        }
-    }
-    Some(Format::of_stream(&beginning))
 }
 
 fn tell(event: &AgentEvent, text: &mut String) {

@@ -3,9 +3,9 @@
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{CheckResult, Merge};
-use ralphloop_core::ids::AttemptId;
-use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
-use ralphloop_core::units::Usd;
+use ralphloop_core::ids::{AgentId, AttemptId};
+use ralphloop_core::review::{Opinion, ReviewReport};
+use ralphloop_core::run::{Attempt, Phase, Run, StoryState};
 
 use super::status::outcome_text;
 use super::summary::ground_text;
@@ -60,17 +60,21 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             lines.extend(retry.iter().map(|story| one_line(&run.came_of_retry(story))));
             lines
         }
-        Fact::PlanChecked { spec } => match spec {
-            PlanChange::Same => Vec::new(),
-            PlanChange::Changed { .. } => {
-                let mut lines = vec!["The spec was changed by a person; it counts from now on".to_owned()];
-                lines.extend(taken_out(run));
-                lines
-            }
-            PlanChange::Unreadable { message } => {
-                vec![format!("The spec can no longer be read: {}", one_line(message))]
-            }
-        },
+        Fact::PlanChecked { spec } => {
+            let mut lines = match spec {
+                PlanChange::Same => Vec::new(),
+                PlanChange::Changed { .. } => {
+                    let mut lines = vec!["The spec was changed by a person; it counts from now on".to_owned()];
+                    lines.extend(taken_out(run));
+                    lines
+                }
+                PlanChange::Unreadable { message } => {
+                    vec![format!("The spec can no longer be read: {}", one_line(message))]
+                }
+            };
+            lines.extend(waiting(run));
+            lines
+        }
         Fact::CheckStarted { attempt, stage, check } => {
             let base = if *stage == CheckStage::Baseline { " on the base" } else { "" };
             vec![format!("Running{base}: `{}`", one_line(&run.label(attempt, *check)))]
@@ -79,16 +83,23 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             check_lines(&run.label(attempt, *check), *stage, result, *cached, *took)
         }
         Fact::CheckpointTaken { notes, .. } => notes.iter().map(|n| format!("Note: {}", one_line(n))).collect(),
-        Fact::AgentStarted { attempt, call } => vec![started(attempt, call.0, run)],
+        Fact::AgentStarted { attempt, call, .. } => vec![started(attempt, call.0, run)],
         Fact::AgentEnded { attempt, report, .. } => {
-            let cost = report.usage.cost.map_or_else(String::new, |c: Usd| format!(", {c}"));
-            vec![format!(
+            let cost = report.usage.money_in_words().map_or_else(String::new, |cost| format!(", {cost}"));
+            let mut lines = vec![format!(
                 "Agent of {} ended after {}: {}{cost}",
                 one_line(&attempt.to_string()),
                 span(report.took),
                 one_line(&report.end.in_words(&report.claim))
-            )]
+            )];
+            lines.extend(others_take_over(attempt, run));
+            lines
         }
+        Fact::ReviewStarted { agent, round, .. } => {
+            let again = if *round > 1 { format!(", review {round}") } else { String::new() };
+            vec![format!("Reviewing with {}{again}", one_line(agent.as_str()))]
+        }
+        Fact::ReviewEnded { agent, report, .. } => review_lines(agent, report),
         Fact::TreeInspected { report, .. } => {
             let mut lines = vec![format!("Changed files: {}", report.files_changed)];
             lines.extend(report.notes.iter().map(|n| format!("Note: {}", one_line(n))));
@@ -182,7 +193,38 @@ fn stopping(cause: StopCause, level: StopLevel) -> &'static str {
     }
 }
 
-fn started(attempt: &AttemptId, call: u32, run: &Run) -> String {
+fn review_lines(agent: &AgentId, report: &ReviewReport) -> Vec<String> {
+    let cost = report.usage.money_in_words().map_or_else(String::new, |cost| format!(", {cost}"));
+    let begins = format!("Review by {} after {}{cost}", one_line(agent.as_str()), span(report.took));
+    if report.touched {
+        return vec![format!("{begins}: it changed the tree that it was to review")];
+    }
+    match (&report.end, &report.opinion) {
+        (AgentEnd::Finished, Opinion::Approves) => vec![format!("{begins}: approved")],
+        (AgentEnd::Finished, Opinion::Objects { findings }) => {
+            let mut lines = vec![format!("{begins}: {}", count(findings.len(), "finding", "findings"))];
+            lines.extend(findings.iter().map(|finding| format!("Finding: {}", one_line(finding))));
+            lines
+        }
+        (AgentEnd::Finished, Opinion::Unclear { said }) => {
+            vec![format!("{begins}: no opinion in a form that counts, which is no objection: {}", one_line(said))]
+        }
+        (end, _) => vec![format!(
+            "{begins}: no opinion, which is no objection: {}",
+            end_text(end, &Claim::None { near_miss: None })
+        )],
+    }
+}
+
+/// What becomes of an agent that has just shown that it cannot go on, where there are others.
+fn others_take_over(attempt: &ralphloop_core::ids::AttemptId, run: &Run) -> Option<String> {
+    let agent = run.attempt(attempt)?.agent.as_ref().filter(|_| run.chain().len() > 1)?;
+    let away = run.away(agent)?;
+    let until = away.until().map_or_else(String::new, |until| format!(" before {}", rfc3339(until.at)));
+    Some(format!("{} is not called{until}: {}", one_line(agent.as_str()), one_line(away.reason())))
+}
+
+fn started(attempt: &ralphloop_core::ids::AttemptId, call: u32, run: &Run) -> String {
     let total = run.plan().stories.len();
     let place = run.plan().stories.iter().position(|s| s.id == attempt.story).map_or(0, |p| p + 1);
     let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();
@@ -191,7 +233,10 @@ fn started(attempt: &AttemptId, call: u32, run: &Run) -> String {
         (0, number) => format!(", attempt {number}"),
         (repair, _) => format!(", repair {repair}"),
     };
-    format!("Starting iteration {} (story {place} of {total}: \"{title}\"){which}", run.calls())
+    // With one agent alone, the first line has named it.
+    let agent = run.attempt(attempt).and_then(|a| a.agent.as_ref()).filter(|_| run.chain().len() > 1);
+    let with = agent.map_or_else(String::new, |agent| format!(" with {}", one_line(agent.as_str())));
+    format!("Starting iteration {} (story {place} of {total}: \"{title}\"){which}{with}", run.calls())
 }
 
 fn check_lines(
@@ -248,8 +293,11 @@ fn reverted_lines(attempt: &AttemptId, kept: Option<&str>, notes: &[String], run
             _ => {}
         }
     }
-    if let Activity::Waiting(wait) = run.activity() {
-        lines.push(format!("Until {}: {}", rfc3339(wait.until), one_line(&wait.reason)));
-    }
+    lines.extend(waiting(run));
     lines
+}
+
+/// What the run waits for.
+fn waiting(run: &Run) -> Option<String> {
+    run.wait().map(|wait| format!("Until {}: {}", rfc3339(wait.until), one_line(&wait.reason)))
 }

@@ -149,7 +149,7 @@ impl Live {
             (Activity::Ending(_), _) => return String::new(),
         };
         let stopping = if run.stopping() { " · stopping after this attempt" } else { "" };
-        let cost = run.usage().plus(self.call).cost.map_or_else(String::new, |cost| format!(" · {cost}"));
+        let cost = run.usage().plus(self.call).money().map_or_else(String::new, |cost| format!(" · {cost}"));
         let time = whole_span(self.before + self.began.elapsed());
         let what = if what.is_empty() { String::new() } else { format!(" · {what}") };
         format!("{place} · {time}{cost}{stopping}{what}")

@@ -33,13 +33,19 @@ pub(crate) fn branch_name(reference: &str) -> &str {
     reference.strip_prefix("refs/heads/").unwrap_or(reference)
 }
 
-/// What a sum of costs leaves out, if anything.
-pub(crate) fn without_uncounted(calls: u32) -> String {
-    match calls {
-        0 => String::new(),
-        1 => " without one call that was cut off".to_owned(),
-        calls => format!(" without {calls} calls that were cut off"),
-    }
+/// What a sum of costs leaves out, if anything: calls that were cut off, and calls of which nobody says what they cost.
+pub(crate) fn without_uncounted(cut_off: u32, unpriced: u32) -> String {
+    let calls = |number: u32, one: &str, many: &str| match number {
+        0 => None,
+        1 => Some(format!("one call that {one}")),
+        number => Some(format!("{number} calls that {many}")),
+    };
+    let parts = [
+        calls(cut_off, "was cut off", "were cut off"),
+        calls(unpriced, "nobody knows the cost of", "nobody knows the cost of"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    if parts.is_empty() { String::new() } else { format!(" without {}", parts.join(" and ")) }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! The state of a run, for `status` and whatever else asks how it stands.
 
+use ralphloop_core::ids::AgentId;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Story;
-use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
+use ralphloop_core::run::{Activity, Away, Run, StoryRecord, StoryState};
 use serde::Serialize;
 
 use super::{branch_name, rfc3339, span};
@@ -72,8 +73,10 @@ pub(crate) struct Status {
     pub(crate) ended_at: Option<String>,
     /// The branch on which stories land.
     pub(crate) branch: String,
-    /// The agent, and its model if one was named.
+    /// The agents and their models, the preferred first, parted by commas.
     pub(crate) agent: String,
+    /// How each of them stands.
+    pub(crate) agents: Vec<AgentStatus>,
     /// The process that works on it, while there is one.
     pub(crate) pid: Option<u32>,
     /// When it goes on, while it waits for a provider's limit; when it can be resumed, if the wait was too long.
@@ -86,8 +89,17 @@ pub(crate) struct Status {
     pub(crate) iterations: u32,
     /// Calls of agents that were cut off with the process that watched them, and are in no sum below.
     pub(crate) uncounted_calls: u32,
-    /// What the agents cost in all, as far as their clients say so.
+    /// Calls of agents of which nobody knows what they cost.
+    pub(crate) unpriced_calls: u32,
+    /// What the agents cost in all: as far as their clients say so, else by list prices.
     pub(crate) cost_usd: Option<f64>,
+    /// Of that, what was computed from list prices.
+    pub(crate) estimated_cost_usd: Option<f64>,
+    /// Of that, what a subscription covers: the API's equivalent, which nobody is billed for.
+    pub(crate) covered_cost_usd: Option<f64>,
+    /// The cost in words.
+    #[serde(skip)]
+    pub(crate) cost_in_words: Option<String>,
     /// Tokens that they read, cached ones included.
     pub(crate) input_tokens: Option<u64>,
     /// Tokens that they wrote.
@@ -110,18 +122,77 @@ pub(crate) struct StoryStatus {
     pub(crate) verified: bool,
     /// Attempts so far.
     pub(crate) attempts: u32,
+    /// The agent that was called for it last, and its model if one was named.
+    pub(crate) agent: Option<String>,
+    /// The model that it worked with, as its client names it.
+    pub(crate) model: Option<String>,
     /// Why it has not passed: the last attempt's words.
     pub(crate) reason: Option<String>,
     /// Its commit, if it landed in this run.
     pub(crate) commit: Option<String>,
     /// The refs that keep the work of its reverted attempts, oldest first.
     pub(crate) kept: Vec<String>,
+    /// How the work that landed was reviewed, where there is a reviewer.
+    pub(crate) review: Option<String>,
     /// What is worth saying about its landing.
     pub(crate) notes: Vec<String>,
-    /// What its attempts cost.
+    /// What its attempts cost: as far as their clients say so, else by list prices.
     pub(crate) cost_usd: Option<f64>,
     /// How long agents worked on it.
     pub(crate) duration_ms: u64,
+}
+
+/// How an agent of the run stands.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AgentStatus {
+    /// The agent, and its model if one was named.
+    pub(crate) agent: String,
+    /// Whether it is called.
+    pub(crate) state: AgentWord,
+    /// When it is called again, of one that waits.
+    pub(crate) until: Option<String>,
+    /// Why it is not called, and what mends it.
+    pub(crate) reason: Option<String>,
+}
+
+/// Whether an agent is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AgentWord {
+    Ready,
+    /// Not before a limit has reset, or a provider has had time to recover.
+    Waiting,
+    /// Not before somebody has acted.
+    Unusable,
+}
+
+impl AgentStatus {
+    fn of(agent: &AgentId, run: &Run) -> Self {
+        let away = run.away(agent);
+        let until = away.and_then(Away::until);
+        Self {
+            agent: agent.to_string(),
+            state: match (away, until) {
+                (None, _) => AgentWord::Ready,
+                (Some(_), Some(_)) => AgentWord::Waiting,
+                (Some(_), None) => AgentWord::Unusable,
+            },
+            until: until.map(|until| rfc3339(until.at)),
+            reason: away.map(|away| away.reason().to_owned()),
+        }
+    }
+
+    /// For people, if there is something to say.
+    fn line(&self) -> Option<String> {
+        let reason = one_line(self.reason.as_deref()?);
+        let agent = one_line(&self.agent);
+        Some(match &self.until {
+            Some(until) => format!("  {agent} is not called before {until}: {reason}\n"),
+            None => format!("  {agent} is not called: {reason}\n"),
+        })
+    }
 }
 
 /// How a story stands.
@@ -165,13 +236,18 @@ impl Status {
             ended_at: run.ended_at().map(rfc3339),
             branch: branch_name(run.branch()).to_owned(),
             agent: run.agent().to_owned(),
+            agents: run.chain().iter().map(|agent| AgentStatus::of(agent, run)).collect(),
             pid,
             resume_at: resume_at(run),
             passed: stories.iter().filter(|s| s.state == StoryWord::Passed).count(),
             total: stories.len(),
             iterations: run.calls(),
             uncounted_calls: run.uncounted_calls(),
-            cost_usd: usage.cost.map(ralphloop_core::units::Usd::dollars),
+            unpriced_calls: run.unpriced_calls(),
+            cost_usd: usage.money().map(ralphloop_core::units::Usd::dollars),
+            estimated_cost_usd: usage.estimate.map(ralphloop_core::units::Usd::dollars),
+            covered_cost_usd: usage.covered.map(ralphloop_core::units::Usd::dollars),
+            cost_in_words: usage.money_in_words(),
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             stories,
@@ -193,8 +269,11 @@ impl Status {
         if let Some(at) = &self.resume_at {
             text.push_str(&format!("  goes on at {at}\n"));
         }
-        let without = super::without_uncounted(self.uncounted_calls);
-        let cost = self.cost_usd.map_or_else(|| "cost unknown".to_owned(), |c| format!("${c:.2}{without}"));
+        if !matches!(self.state, RunState::Complete | RunState::Failed) {
+            text.extend(self.agents.iter().filter_map(AgentStatus::line));
+        }
+        let without = super::without_uncounted(self.uncounted_calls, self.unpriced_calls);
+        let cost = self.cost_in_words.as_ref().map_or_else(|| "cost unknown".to_owned(), |c| format!("{c}{without}"));
         let pid = self.pid.map_or_else(String::new, |pid| format!(", pid {pid}"));
         text.push_str(&format!(
             "  branch {}, agent {}, {} of {} passed, {}, {cost}{pid}\n\n",
@@ -239,11 +318,14 @@ fn story_status(story: &Story, record: &StoryRecord, alive: bool) -> StoryStatus
         state,
         verified,
         attempts: record.attempts,
+        agent: record.agent.as_ref().map(ToString::to_string),
+        model: record.model.clone(),
         reason: record.reason.clone().filter(|_| state != StoryWord::Passed),
         commit,
         kept: record.kept.iter().map(|(_, reference)| reference.clone()).collect(),
+        review: record.reviewed.as_ref().map(ToString::to_string),
         notes: record.notes.clone(),
-        cost_usd: record.usage.cost.map(ralphloop_core::units::Usd::dollars),
+        cost_usd: record.usage.money().map(ralphloop_core::units::Usd::dollars),
         duration_ms: u64::try_from(record.agent_time.as_millis()).unwrap_or(u64::MAX),
     }
 }
@@ -291,10 +373,16 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
         }
         Phase::Checkpointing => "taking the checkpoint".to_owned(),
         Phase::Held { .. } => "waits for the provider before the agent is called again".to_owned(),
-        Phase::Agent { call } if call.0 == 0 => "the agent works".to_owned(),
-        Phase::Agent { call } => format!("the agent works (repair {})", call.0),
+        Phase::Agent { call } => {
+            let who = match &attempt.agent {
+                Some(agent) if run.chain().len() > 1 => agent.as_str(),
+                _ => "the agent",
+            };
+            if call.0 == 0 { format!("{who} works") } else { format!("{who} works (repair {})", call.0) }
+        }
         Phase::Inspecting { .. } => "looking at the tree".to_owned(),
         Phase::Checking(_) => "checking".to_owned(),
+        Phase::Reviewing(reviewing) => format!("reviewed by {}", reviewing.by),
         Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
         Phase::Merging(_) => "merging with what lands before it".to_owned(),
         Phase::Landing(_) => "committing".to_owned(),

@@ -33,10 +33,15 @@ pub(crate) fn text(run: &Run, offer: Option<&str>) -> String {
         (None, None) => "tokens unknown".to_owned(),
         (input, output) => format!("{} tokens in, {} out", input.unwrap_or(0), output.unwrap_or(0)),
     };
-    let without = super::without_uncounted(run.uncounted_calls());
-    let cost = usage.cost.map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}{without}"));
+    let without = super::without_uncounted(run.uncounted_calls(), run.unpriced_calls());
+    let cost = usage.money_in_words().map_or_else(|| "cost unknown".to_owned(), |c| format!("cost {c}{without}"));
     let iterations = count(usize::try_from(run.calls()).unwrap_or(usize::MAX), "iteration", "iterations");
     let _ = writeln!(out, "Took {}, {iterations}, {tokens}, {cost}.", worked(run));
+    for agent in run.chain().iter().filter(|_| run.chain().len() > 1) {
+        if let Some(away) = run.away(agent) {
+            let _ = writeln!(out, "{}: {}", one_line(agent.as_str()), one_line(away.reason()));
+        }
+    }
     let landed = run.records().filter(|(_, r)| matches!(r.state, StoryState::Landed { .. })).count();
     let commits = count(landed, "commit", "commits");
     let _ = writeln!(out, "Branch {}: {commits} of this run.", one_line(branch_name(run.branch())));
@@ -72,6 +77,9 @@ fn stories(run: &Run, out: &mut String) {
                     "      its work is kept: `ralphloop diff '{}#{number}'` ({reference})",
                     one_line(story.id.as_str())
                 );
+            }
+            if let Some(reviewed) = &record.reviewed {
+                let _ = writeln!(out, "      review: {}", one_line(&reviewed.to_string()));
             }
             for note in &record.notes {
                 let _ = writeln!(out, "      note: {}", one_line(note));

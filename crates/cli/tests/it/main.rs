@@ -3,6 +3,7 @@
 
 mod agents;
 mod branches;
+mod chain;
 mod cleaning;
 mod clocks;
 mod closing;
@@ -22,6 +23,7 @@ mod loop_screen;
 mod notifications;
 mod openspec_change;
 mod pictures;
+mod prices;
 mod printing;
 mod readme;
 mod real_claude;
@@ -31,6 +33,7 @@ mod recovery;
 mod refusals;
 mod regressions_loop;
 mod regressions_tree;
+mod reviewing;
 mod screen;
 mod secrets;
 mod shell;

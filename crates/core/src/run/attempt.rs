@@ -8,15 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::ahead::Approach;
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
+use super::reviewing::Reviewing;
 use super::steer::STOPPED;
 use super::{Baseline, Run};
 use crate::effect::{Brief, Effect, Failure, Ground};
 use crate::event::{CheckRef, CheckStage, Fact};
 use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
-use crate::ids::{AttemptId, CallNumber, LaneId, StoryId, TreeId};
+use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, StoryId, TreeId};
 use crate::outcome::Outcome;
-use crate::verdict::{AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, judge};
+use crate::verdict::{
+    AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, cause_in_words, judge,
+};
 
 /// An attempt under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +30,8 @@ pub struct Attempt {
     pub lane: LaneId,
     /// How far it is.
     pub phase: Phase,
+    /// The agent that was called last.
+    pub agent: Option<AgentId>,
     /// Guidance that its prompts have carried. It comes back if the attempt comes to nothing.
     pub(super) carried: Vec<String>,
     /// What is known of its base, which others may not share.
@@ -39,6 +44,10 @@ pub struct Attempt {
     pub(super) brought: u32,
     /// Stories that have landed since it began.
     pub(super) landed_meanwhile: Vec<StoryId>,
+    /// How often a reviewer was asked.
+    pub(super) reviews: u32,
+    /// How often it has sent the work back.
+    pub(super) sent_back: u32,
     /// The files in conflict that the agent is to resolve.
     pub(super) resolves: Vec<String>,
     /// Where it is on its way to the branch.
@@ -82,6 +91,8 @@ pub enum Phase {
     },
     /// Checks run; the first of the queue is running.
     Checking(Box<Checking>),
+    /// Proven, and a reviewer looks at it.
+    Reviewing(Box<Reviewing>),
     /// Proven, and waits for its turn to land.
     Queued(Box<Proof>),
     /// Its work is brought onto the branch, or onto what is about to land.
@@ -155,7 +166,7 @@ pub enum AfterRevert {
         /// Why.
         reason: String,
     },
-    /// The provider is waited for, or a person is asked.
+    /// Its agent cannot go on, for a reason that is not the story's.
     Wait(Cause),
     /// The run ends.
     End(Outcome),
@@ -169,10 +180,13 @@ impl Attempt {
             id,
             lane,
             phase: Phase::Beginning,
+            agent: None,
             carried: Vec::new(),
             base,
             repairs: 0,
             merges: 0,
+            reviews: 0,
+            sent_back: 0,
             brought: 0,
             landed_meanwhile: Vec::new(),
             resolves: Vec::new(),
@@ -191,7 +205,12 @@ impl Attempt {
     pub(super) fn stoppable(&self) -> bool {
         matches!(
             self.phase,
-            Phase::Baseline { .. } | Phase::Agent { .. } | Phase::Checking(_) | Phase::Merging(_) | Phase::Landing(_)
+            Phase::Baseline { .. }
+                | Phase::Agent { .. }
+                | Phase::Checking(_)
+                | Phase::Reviewing(_)
+                | Phase::Merging(_)
+                | Phase::Landing(_)
         )
     }
 
@@ -254,12 +273,18 @@ impl Run {
                 self.abandon(&id);
                 self.end(Outcome::Environment { reason: format!("no checkpoint could be taken: {why}") })
             }
-            // Versions before held no call.
-            (Phase::Held { call, brief }, Fact::AgentStarted { call: started, .. }) if call == *started => {
-                drop(self.call_agent(&id, call, brief));
+            (Phase::Agent { call }, Fact::AgentStarted { call: started, agent, .. }) if call == *started => {
+                self.know_agent(&id, agent.as_ref());
                 Vec::new()
             }
-            (Phase::Agent { call }, Fact::AgentEnded { call: ended, report, .. }) if call == *ended => {
+            // Versions before held no call.
+            (Phase::Held { call, brief }, Fact::AgentStarted { call: started, agent, .. }) if call == *started => {
+                let agent = agent.clone().or_else(|| self.chain().first().cloned());
+                agent.map(|agent| drop(self.call_agent(&id, call, agent, brief)));
+                Vec::new()
+            }
+            (Phase::Agent { call }, Fact::AgentEnded { call: ended, agent, report, .. }) if call == *ended => {
+                self.know_agent(&id, agent.as_ref());
                 self.agent_ended(&id, call, report)
             }
             (Phase::Inspecting { call, report }, Fact::TreeInspected { call: seen, report: tree, .. })
@@ -283,6 +308,7 @@ impl Run {
                 self.know_time(*check, *took);
                 self.checked(&id, *checking, result)
             }
+            (Phase::Reviewing(reviewing), fact) => self.reviewing_step(&id, *reviewing, fact),
             (Phase::Merging(proof), fact) => self.merging_step(&id, *proof, fact),
             (Phase::Landing(proof), fact) => self.landing_step(&id, &proof, fact),
             (Phase::Reverting { then }, Fact::Reverted { kept, notes, .. }) => {
@@ -410,37 +436,73 @@ impl Run {
 
     // Agent and inspection.
 
-    /// Calls the agent, or holds the call while the provider is waited for.
+    /// Calls an agent, or holds the call while none can be called.
     pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Brief) -> Vec<Effect> {
         let mut effects = self.lose_candidate(id);
         let brief = Box::new(brief);
-        if self.wait().is_some() {
-            self.phase(id, Phase::Held { call, brief });
+        if let Some(agent) = self.agent_for(&id.story).cloned() {
+            effects.push(self.call_agent(id, call, agent, brief));
             return effects;
         }
-        effects.push(self.call_agent(id, call, brief));
+        self.phase(id, Phase::Held { call, brief });
+        effects.extend(self.hold_on());
         effects
     }
 
-    pub(super) fn call_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Box<Brief>) -> Effect {
+    pub(super) fn call_agent(&mut self, id: &AttemptId, call: CallNumber, agent: AgentId, brief: Box<Brief>) -> Effect {
         self.calls += 1;
-        let waits = self.trouble.waits();
+        let waits = self.waits_of(&agent);
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.resolves.clone_from(&brief.conflicts);
             attempt.waits = waits;
         }
+        self.know_agent(id, Some(&agent));
+        if let Some(record) = self.stories.get_mut(&id.story) {
+            // Whatever was said of it, it is going to be other work.
+            record.reviewed = None;
+        }
         self.phase(id, Phase::Agent { call });
-        Effect::StartAgent { attempt: id.clone(), call, brief }
+        Effect::StartAgent { attempt: id.clone(), call, agent, brief }
     }
 
-    fn agent_ended(&mut self, id: &AttemptId, call: CallNumber, report: &AgentReport) -> Vec<Effect> {
+    /// The agent that works on an attempt. What a fact says of that is so, whatever would be decided today.
+    fn know_agent(&mut self, id: &AttemptId, agent: Option<&AgentId>) {
+        let Some(agent) = agent else { return };
+        if let Some(attempt) = self.attempts.get_mut(&id.story) {
+            attempt.agent = Some(agent.clone());
+        }
+        if let Some(record) = self.stories.get_mut(&id.story)
+            && record.agent.as_ref() != Some(agent)
+        {
+            record.agent = Some(agent.clone());
+            record.model = None;
+        }
+    }
+
+    /// Adds what a call has used to the sums.
+    pub(super) fn count(&mut self, id: &AttemptId, report: &AgentReport) {
         self.usage = self.usage.plus(report.usage);
+        // A call that came to nothing for its provider's sake costs nothing worth a word.
+        let provider = matches!(after_agent(report), AfterAgent::Inconclusive(_)) && report.usage.tokens() == 0;
+        self.unpriced += u32::from(report.usage.money().is_none() && !provider);
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.usage = record.usage.plus(report.usage);
             record.agent_time += report.took;
         }
+    }
+
+    fn agent_ended(&mut self, id: &AttemptId, call: CallNumber, report: &AgentReport) -> Vec<Effect> {
+        self.count(id, report);
+        if let Some(record) = self.stories.get_mut(&id.story) {
+            record.model.clone_from(&report.model);
+        }
         for learning in &report.learnings {
             self.learn(learning);
+        }
+        // Other attempts need not meet the same limit to heed it.
+        if let Some(agent) = self.attempt(id).and_then(|attempt| attempt.agent.clone()) {
+            let waits = self.attempt(id).map_or(0, |attempt| attempt.waits);
+            self.note_end(&agent, report, waits);
         }
         self.phase(id, Phase::Inspecting { call, report: Box::new(report.clone()) });
         let resolves = self.attempt(id).map(|attempt| attempt.resolves.clone()).unwrap_or_default();
@@ -465,15 +527,16 @@ impl Run {
             return self.revert(id, "the run's time is over", AfterRevert::End(outcome));
         }
         let verdict = after_agent(&report);
-        if !matches!(verdict, AfterAgent::Inconclusive(_)) {
-            self.trouble.provider_is_well();
-        }
         if let Some(why) = self.unresolved(id, &verdict, tree) {
             return self.give_up_merging(id, &why);
         }
         match verdict {
             AfterAgent::Inconclusive(Cause::Stopped) => self.revert(id, "the agent was stopped", AfterRevert::Again),
-            AfterAgent::Inconclusive(cause) => self.revert(id, &reason_of(&cause), AfterRevert::Wait(cause)),
+            AfterAgent::Inconclusive(Cause::Bound { bound, message }) => {
+                let outcome = Outcome::BoundReached { bound, reason: message.clone(), resume_at: None };
+                self.revert(id, &message, AfterRevert::End(outcome))
+            }
+            AfterAgent::Inconclusive(cause) => self.revert(id, &cause_in_words(&cause), AfterRevert::Wait(cause)),
             AfterAgent::Blocked { reason } => {
                 self.revert(id, &format!("blocked: {reason}"), AfterRevert::Block { reason })
             }
@@ -555,7 +618,7 @@ impl Run {
         match verdict {
             Verdict::Pass(ground) => {
                 let turn = self.next_turn();
-                self.proven(id, Proof { call, ground, tree: tree.tree, also: Vec::new(), turn, report })
+                self.review(id, Proof { call, ground, tree: tree.tree, also: Vec::new(), turn, report }, &done)
             }
             Verdict::ChecksFail(failures) => self.checks_failed(id, call, failures, &tree.tree),
             Verdict::Fail(failure) => self.fail(id, failure, &report.end, &tree.tree),
@@ -614,13 +677,5 @@ impl Run {
             }
         }
         .unwrap_or_default()
-    }
-}
-
-pub(super) fn reason_of(cause: &Cause) -> String {
-    match cause {
-        Cause::Limit { message, .. } => format!("the provider's limit was reached: {message}"),
-        Cause::Provider { message } | Cause::Environment { message } => message.clone(),
-        Cause::Stopped => STOPPED.to_owned(),
     }
 }

@@ -1,20 +1,21 @@
 //! Failing and going back: an attempt's lane is put back, then its story is charged, waits, or is tried again.
 
-use super::attempt::{AfterRevert, reason_of};
+use super::attempt::AfterRevert;
+use super::chain::{Away, Prospect};
 use super::story::StoryState;
-use super::{Left, Phase, Run};
+use super::{Attempt, Left, Phase, Run};
 use crate::effect::Effect;
 use crate::evidence::AgentEnd;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AttemptId, StoryId, TreeId};
 use crate::outcome::Outcome;
 use crate::policy::OnExhausted;
-use crate::verdict::{AttemptFailure, Tell};
+use crate::verdict::{AttemptFailure, Cause, Tell, cause_in_words};
 
 /// The same failure this often in a row ends the story: nothing suggests that the next attempt would end otherwise.
 const SAME_FAILURE: u32 = 3;
-/// Attempts in a row without any output that show that the client is broken, not the story.
-const SILENT_ATTEMPTS: u32 = 2;
+/// So many charged attempts with one agent show that the last one is better given to the next.
+const ON_A_RUNG: u32 = 2;
 
 impl Run {
     /// Leaves the attempt without a verdict; the story stays open.
@@ -96,36 +97,45 @@ impl Run {
             AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story).filter(|_| !aside) {
-                    record.reason = Some(reason_of(&cause));
+                    record.reason = Some(cause_in_words(&cause));
                 }
-                self.wait_for(&cause, attempt.waits)
+                self.wait_begins(attempt.agent.as_ref());
+                match cause {
+                    Cause::Environment { message } => self.end(Outcome::Environment { reason: message }),
+                    Cause::Limit { .. }
+                    | Cause::Provider { .. }
+                    | Cause::Agent { .. }
+                    | Cause::Bound { .. }
+                    | Cause::Stopped => self.go_on(),
+                }
             }
             AfterRevert::Block { reason } => {
                 if let Some(record) = self.stories.get_mut(&id.story) {
                     record.state = StoryState::Blocked;
                     record.reason = Some(reason);
                 }
-                self.trouble.no_output = 0;
+                self.note_attempt(attempt.agent.as_ref(), false);
                 self.go_on()
             }
             AfterRevert::Charge { failure, fingerprint, last, silent } => {
-                self.charge(id, failure, fingerprint, last, silent)
+                self.note_attempt(attempt.agent.as_ref(), silent);
+                self.charge(&attempt, failure, fingerprint, last)
             }
         }
     }
 
     fn charge(
         &mut self,
-        id: &AttemptId,
+        attempt: &Attempt,
         failure: AttemptFailure,
         fingerprint: Fingerprint,
         last: bool,
-        silent: bool,
     ) -> Vec<Effect> {
-        self.trouble.no_output = if silent { self.trouble.no_output + 1 } else { 0 };
+        let id = &attempt.id;
         let max_retries = self.policy.max_retries;
         let Some(record) = self.stories.get_mut(&id.story) else { return Vec::new() };
         record.charged += 1;
+        record.on_rung += 1;
         let times = match &record.streak {
             Some((same, times)) if *same == fingerprint => times + 1,
             _ => 1,
@@ -133,26 +143,27 @@ impl Run {
         record.streak = Some((fingerprint, times));
         record.tell = failure.tell;
         record.failure = Some(failure.reason.clone());
-        let stuck = times >= SAME_FAILURE && record.charged <= max_retries;
-        let exhausted = last || stuck || record.charged > max_retries;
-        record.reason = Some(if stuck {
-            format!(
-                "{} (the same failure {times} times in a row: no progress, so it is not tried again)",
-                failure.reason
-            )
-        } else {
-            failure.reason
-        });
-        if exhausted {
-            record.state = StoryState::Failed;
-        }
-        if self.trouble.no_output >= SILENT_ATTEMPTS {
-            return self.end(Outcome::Paused {
-                reason: format!(
-                    "the agent produced no output {SILENT_ATTEMPTS} times in a row: the client is broken, not the story; \
-                     start it by hand to see why"
-                ),
+        let used_up = record.charged > max_retries;
+        let stuck = times >= SAME_FAILURE && !used_up;
+        // What is the last attempt anyway is better spent on an agent that has not failed at it yet.
+        let plateau = record.charged == max_retries && record.on_rung >= ON_A_RUNG;
+        let repeats = format!("{} (the same failure {times} times in a row: no progress", failure.reason);
+        let next = if (stuck || last || plateau) && !used_up { self.move_up(attempt) } else { None };
+        let exhausted = used_up || ((stuck || last) && next.is_none());
+        if let Some(record) = self.stories.get_mut(&id.story) {
+            record.reason = Some(match next {
+                Some(next) if stuck => format!("{repeats}, so {next} tries next)"),
+                Some(next) => format!("{} ({next} tries next)", failure.reason),
+                None if stuck => format!("{repeats}, so it is not tried again)"),
+                None => failure.reason,
             });
+            if exhausted {
+                record.state = StoryState::Failed;
+            }
+        }
+        let all_broken = self.chain.iter().all(|agent| matches!(self.away(agent), Some(Away::Unusable { .. })));
+        if let (true, Prospect::Never(outcome)) = (all_broken, self.prospect(&self.chain)) {
+            return self.end(outcome);
         }
         if exhausted { self.exhausted(&id.story) } else { self.go_on() }
     }

@@ -204,7 +204,8 @@ impl Run {
     }
 
     fn landed(&mut self, id: &AttemptId, commit: &CommitId, ground: Ground, notes: &[String]) -> Vec<Effect> {
-        self.attempts.remove(&id.story);
+        let landed = self.attempts.remove(&id.story);
+        self.note_attempt(landed.and_then(|attempt| attempt.agent).as_ref(), false);
         for other in self.attempts.values_mut() {
             other.landed_meanwhile.push(id.story.clone());
         }
@@ -213,7 +214,6 @@ impl Run {
             record.reason = None;
             record.notes = notes.to_vec();
         }
-        self.trouble.no_output = 0;
         self.baseline = self.baseline.next();
         let mut effects = self.next_landing();
         effects.extend(self.go_on());

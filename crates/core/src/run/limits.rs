@@ -1,47 +1,27 @@
-//! Bounds of the run, and waits for a provider that are nobody's fault.
+//! Bounds of the run, and waits for providers that are nobody's fault.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
+use super::attempt::AfterRevert;
+use super::chain::{Prospect, RESET_MARGIN, Until};
 use super::{Activity, Attempt, Phase, Run, Wait};
 use crate::effect::Effect;
+use crate::ids::AgentId;
 use crate::outcome::{Bound, Outcome};
-use crate::units::Timestamp;
-use crate::verdict::Cause;
+use crate::units::Usd;
 
-/// Added to a stated reset, since clocks differ.
-const RESET_MARGIN: Duration = Duration::from_secs(2);
-/// The first wait for a limit that names no time; doubled each time in a row.
-const GUESS: Duration = Duration::from_mins(5);
-/// The first wait for a provider or network that fails; tripled each time in a row.
-const BACKOFF: Duration = Duration::from_secs(2);
-/// The longest wait for a provider or network that fails.
-const BACKOFF_CAP: Duration = Duration::from_mins(5);
-/// Waits for a limit in a row, none of which helped, before a person is asked.
-const WAITS_IN_A_ROW: u32 = 12;
-
-/// Troubles in a row. Whatever an agent finishes ends them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(super) struct Trouble {
-    provider: u32,
-    limit: u32,
-    /// Waits that have begun.
-    waits: u32,
-    pub(super) no_output: u32,
+/// What a call may use. `None` is no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allowance {
+    /// Money.
+    pub cost: Option<Usd>,
+    /// Tokens read and written.
+    pub tokens: Option<u64>,
 }
 
-impl Trouble {
-    /// An agent came to an end of its own.
-    pub(super) fn provider_is_well(&mut self) {
-        self.provider = 0;
-        self.limit = 0;
-    }
-
-    pub(super) fn waits(&self) -> u32 {
-        self.waits
-    }
-}
+/// Why an attempt is put back that nobody will ever go on with.
+const NOBODY: &str = "no agent can be called just now";
 
 impl Run {
     /// The bound that no further call of an agent may pass.
@@ -56,12 +36,12 @@ impl Run {
             return reached(Bound::Iterations, format!("{calls} of {max} iterations are used"));
         }
         if let Some(max) = budget.cost
-            && let Some(spent) = self.usage.cost
+            && let Some(spent) = self.usage.money()
             && spent >= max
         {
             return reached(Bound::Cost, format!("{spent} of the cost budget of {max} are spent"));
         }
-        let tokens = self.usage.input_tokens.unwrap_or(0).saturating_add(self.usage.output_tokens.unwrap_or(0));
+        let tokens = self.usage.tokens();
         if let Some(max) = budget.tokens
             && tokens >= max
         {
@@ -78,45 +58,35 @@ impl Run {
         None
     }
 
+    /// What a call that starts now may use before it is ended: what is left of the budget, and its margin.
+    pub fn allowance(&self) -> Allowance {
+        let budget = &self.policy.budget;
+        let with_margin = |max: u64| max.saturating_add(max.saturating_mul(u64::from(budget.margin)) / 100);
+        let spent = self.usage.money().unwrap_or_default();
+        Allowance {
+            cost: budget.cost.map(|max| Usd(with_margin(max.0).saturating_sub(spent.0))),
+            tokens: budget.tokens.map(|max| with_margin(max).saturating_sub(self.usage.tokens())),
+        }
+    }
+
     fn calls_to_come(&self) -> u32 {
         u32::try_from(self.attempts.values().filter(|attempt| attempt.will_call()).count()).unwrap_or(u32::MAX)
     }
 
-    /// Waits for the provider, or ends the run if that would take too long. `waits` had begun when the call was made that
-    /// met the trouble.
-    pub(super) fn wait_for(&mut self, cause: &Cause, waits: u32) -> Vec<Effect> {
-        // Several calls that meet the same trouble are one trouble: those made before the last wait for it began met no other.
-        let anew = u32::from(self.wait().is_none() && waits == self.trouble.waits);
-        if let Activity::Ending(_) | Activity::Ended(_) = self.activity {
-            return self.go_on();
+    /// Nobody of `agents` can be called, and stories wait for them: waits for the first to return, or ends the run if none
+    /// does in time. While something is under way, that may still change.
+    pub(super) fn hold(&mut self, agents: &[AgentId]) -> Vec<Effect> {
+        if let Some(outcome) = self.asked_to_end() {
+            return self.end(outcome);
         }
-        match cause {
-            Cause::Limit { resets_at, message } => self.wait_for_limit(*resets_at, message, anew),
-            Cause::Provider { message } => self.wait_for_provider(message, anew),
-            Cause::Environment { message } => self.end(Outcome::Environment { reason: message.clone() }),
-            Cause::Stopped => self.go_on(),
-        }
-    }
-
-    fn wait_for_limit(&mut self, resets_at: Option<Timestamp>, message: &str, anew: u32) -> Vec<Effect> {
-        self.trouble.limit += anew;
-        if self.trouble.limit > WAITS_IN_A_ROW {
-            return self.end(Outcome::Paused {
-                reason: format!("{WAITS_IN_A_ROW} waits for the provider's limit in a row did not help: {message}"),
-            });
-        }
-        let (until, note) = match resets_at {
-            Some(at) if at > self.last_at => (at.after(RESET_MARGIN), String::new()),
-            stated => {
-                let doubled = self.trouble.limit.saturating_sub(1);
-                let guess = GUESS.saturating_mul(1 << doubled).min(self.policy.limit_wait);
-                let why = if stated.is_some() { "the stated reset has passed" } else { "no reset time was given" };
-                (self.last_at.after(guess), format!(" ({why}, so the time is a guess)"))
-            }
+        let (limited, Until { at: until, reason, message, .. }) = match self.prospect(agents) {
+            Prospect::Resets(agent, until) => (true, self.named(&agent, until)),
+            Prospect::TriedAgain(agent, until) => (false, self.named(&agent, until)),
+            Prospect::Never(outcome) => return self.end_if_idle(outcome),
         };
-        let reason = format!("waiting for the provider's limit to reset{note}: {message}");
-        if until.since(self.last_at) > self.policy.limit_wait.saturating_add(RESET_MARGIN) {
-            return self.end(Outcome::BoundReached {
+        let span = until.since(self.last_at);
+        if limited && span > self.policy.limit_wait.saturating_add(RESET_MARGIN) {
+            return self.end_if_idle(Outcome::BoundReached {
                 bound: Bound::LimitWait,
                 reason: format!(
                     "the provider's limit resets later than --limit-wait ({} s) allows: {message}",
@@ -125,31 +95,10 @@ impl Run {
                 resume_at: Some(until),
             });
         }
-        self.sleep_until(until, reason)
-    }
-
-    fn wait_for_provider(&mut self, message: &str, anew: u32) -> Vec<Effect> {
-        self.trouble.provider += anew;
-        if self.trouble.provider >= self.policy.provider_retries {
-            return self.end(Outcome::Paused {
-                reason: format!("{} tries in a row did not get through: {message}", self.trouble.provider),
-            });
-        }
-        let backoff =
-            BACKOFF.saturating_mul(3_u32.saturating_pow(self.trouble.provider.saturating_sub(1))).min(BACKOFF_CAP);
-        let until = self.last_at.after(self.jittered(backoff));
-        self.sleep_until(until, format!("waiting before the next try: {message}"))
-    }
-
-    fn sleep_until(&mut self, until: Timestamp, reason: String) -> Vec<Effect> {
-        if let Some(outcome) = self.asked_to_end() {
-            return self.end(outcome);
-        }
-        let span = until.since(self.last_at);
         if let Some(max) = self.policy.budget.duration
             && self.active_time.saturating_add(span) > max
         {
-            return self.end(Outcome::BoundReached {
+            return self.end_if_idle(Outcome::BoundReached {
                 bound: Bound::Duration,
                 reason: format!(
                     "a wait of {} s would outlast the {} s of the run: {reason}",
@@ -159,12 +108,26 @@ impl Run {
                 resume_at: Some(until),
             });
         }
-        if self.wait().is_some_and(|wait| wait.until >= until) {
-            return Vec::new();
-        }
-        self.trouble.waits += u32::from(self.wait().is_none());
         self.activity = Activity::Waiting(Wait { until, reason, span });
         vec![Effect::Sleep { until }]
+    }
+
+    /// Where there are several agents, it is said for which of them the run waits.
+    fn named(&self, agent: &AgentId, mut until: Until) -> Until {
+        if self.chain.len() > 1 {
+            until.reason.insert_str(0, &format!("{agent}: "));
+            until.message.insert_str(0, &format!("{agent}: "));
+        }
+        until
+    }
+
+    /// Ends the run, unless something is under way that may change what there is to do.
+    fn end_if_idle(&mut self, outcome: Outcome) -> Vec<Effect> {
+        if self.is_idle() {
+            return self.end(outcome);
+        }
+        self.activity = Activity::Working;
+        Vec::new()
     }
 
     /// Goes on with a wait that is not over.
@@ -178,11 +141,13 @@ impl Run {
     }
 
     pub(super) fn woke(&mut self) -> Vec<Effect> {
+        self.heed_the_clock();
         match &self.activity {
             Activity::Waiting(wait) if self.last_at >= wait.until => {
                 self.activity = Activity::Working;
                 let mut effects = self.call_the_held();
                 effects.extend(self.go_on());
+                effects.extend(self.hold_on());
                 effects
             }
             Activity::Waiting(wait) => self.sleep_on(wait.clone()),
@@ -190,18 +155,60 @@ impl Run {
         }
     }
 
-    /// Makes the calls that were held while the provider was waited for.
-    fn call_the_held(&mut self) -> Vec<Effect> {
+    /// Makes the calls that were held while nobody could be called for them.
+    pub(super) fn call_the_held(&mut self) -> Vec<Effect> {
         let held = |attempt: &Attempt| match &attempt.phase {
-            Phase::Held { call, brief } => Some((attempt.id.clone(), *call, brief.clone())),
+            Phase::Held { call, brief } => {
+                Some((attempt.id.clone(), *call, self.agent_for(&attempt.id.story)?.clone(), brief.clone()))
+            }
             _ => None,
         };
         let held: Vec<_> = self.attempts.values().filter_map(held).collect();
-        held.into_iter().map(|(id, call, brief)| self.call_agent(&id, call, brief)).collect()
+        held.into_iter().map(|(id, call, agent, brief)| self.call_agent(&id, call, agent, brief)).collect()
+    }
+
+    /// Sees to it that the run wakes up for the calls that are held; if nobody will ever be there to be called for one, its
+    /// attempt is put back.
+    pub(super) fn hold_on(&mut self) -> Vec<Effect> {
+        if !matches!(self.activity, Activity::Working | Activity::Waiting(_)) {
+            return Vec::new();
+        }
+        let mut effects = self.put_back_the_lost();
+        let held = self.held_for();
+        if !held.is_empty() {
+            effects.extend(self.hold(&held));
+        }
+        effects
+    }
+
+    /// Puts back the attempts whose calls are held for nobody.
+    pub(super) fn put_back_the_lost(&mut self) -> Vec<Effect> {
+        let lost = |attempt: &&Attempt| attempt.is_held() && !self.may_return(self.candidates(&attempt.id.story));
+        let lost: Vec<_> = self.attempts.values().filter(lost).map(|attempt| attempt.id.clone()).collect();
+        lost.iter().flat_map(|id| self.revert(id, NOBODY, AfterRevert::Again)).collect()
+    }
+
+    /// The agents that held calls wait for.
+    pub(super) fn held_for(&self) -> Vec<AgentId> {
+        let held = self.attempts.values().filter(|attempt| attempt.is_held());
+        let all: BTreeSet<&AgentId> = held.flat_map(|attempt| self.candidates(&attempt.id.story)).collect();
+        self.chain().iter().filter(|agent| all.contains(agent)).cloned().collect()
+    }
+
+    /// One of these agents can be called again before the run may wait no longer.
+    fn may_return(&self, agents: &[AgentId]) -> bool {
+        let (longest, until) = match self.prospect(agents) {
+            Prospect::Resets(_, until) => (self.policy.limit_wait.saturating_add(RESET_MARGIN), until),
+            Prospect::TriedAgain(_, until) => (Duration::MAX, until),
+            Prospect::Never(_) => return false,
+        };
+        let span = until.at.since(self.last_at);
+        let in_time = self.policy.budget.duration.is_none_or(|max| self.active_time.saturating_add(span) <= max);
+        span <= longest && in_time
     }
 
     /// The span, longer by up to a quarter, so that runs do not come back all at once; the same on every replay.
-    fn jittered(&self, span: Duration) -> Duration {
+    pub(super) fn jittered(&self, span: Duration) -> Duration {
         let seed = self
             .id
             .as_str()

@@ -4,10 +4,12 @@
 mod ahead;
 mod attempt;
 mod brief;
+mod chain;
 mod failing;
 mod landing;
 mod limits;
 mod recover;
+mod reviewing;
 mod schedule;
 mod steer;
 mod story;
@@ -16,6 +18,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub use attempt::{Attempt, Checking, Phase};
+pub use chain::{Away, Until};
+pub use limits::Allowance;
+pub use reviewing::Reviewing;
 pub use story::{StoryRecord, StoryState};
 
 use serde::{Deserialize, Serialize};
@@ -23,14 +28,14 @@ use serde::{Deserialize, Serialize};
 use crate::effect::Effect;
 use crate::event::{Event, Fact, PlanChange, StopCause, StopLevel};
 use crate::evidence::{CheckResult, Usage};
-use crate::ids::{AttemptId, CommitId, LaneId, RunId, StoryId};
+use crate::ids::{AgentId, AttemptId, CommitId, LaneId, RunId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::policy::Policy;
 use crate::units::Timestamp;
 
 use attempt::AfterRevert;
-use limits::Trouble;
+use chain::Standing;
 use recover::Meanwhile;
 
 /// What the run as a whole is doing. Attempts may be under way in all of these but the last.
@@ -40,7 +45,7 @@ pub enum Activity {
     CheckingPlan,
     /// Lets the attempts under way go on, and finishes what a crash left of landings.
     Working,
-    /// Waits for the provider; no further attempt begins before that is over.
+    /// Waits for a provider: whatever could begin waits for an agent that is not to be called before that is over.
     Waiting(Wait),
     /// Ends when the attempts under way have; none begins any more.
     Ending(Outcome),
@@ -96,6 +101,10 @@ pub struct Run {
     branch: String,
     base: CommitId,
     agent: String,
+    /// Who may be called, the preferred first; never empty.
+    chain: Vec<AgentId>,
+    /// How the agents stand, of whom something is known.
+    standings: BTreeMap<AgentId, Standing>,
     stories: BTreeMap<StoryId, StoryRecord>,
     activity: Activity,
     /// The attempts under way, at most one a story and one a lane.
@@ -106,19 +115,22 @@ pub struct Run {
     pause: bool,
     /// Nothing more may land.
     halted: bool,
+    /// Why the reviewer is not asked any more.
+    review_off: Option<String>,
     guidance: Vec<String>,
     learnings: Vec<String>,
     usage: Usage,
     calls: u32,
     /// Calls that were cut off and of which nobody knows what they cost.
     uncounted: u32,
+    /// Calls that ended, and of which neither their clients nor the price list say what they cost.
+    unpriced: u32,
     started_at: Timestamp,
     last_at: Timestamp,
     ended_at: Option<Timestamp>,
     active_time: Duration,
     gate_times: BTreeMap<usize, Duration>,
     baseline: Baseline,
-    trouble: Trouble,
     /// Attempts whose work still lies in their lanes, because it could not be put back, by story.
     unclean: BTreeMap<StoryId, Left>,
     /// The run was taken up and has not read the spec since: commands that a person changed meanwhile hold.
@@ -140,6 +152,8 @@ impl Run {
             branch: branch.clone(),
             base: base.clone(),
             agent: agent.clone(),
+            chain: Vec::new(),
+            standings: BTreeMap::new(),
             stories: BTreeMap::new(),
             activity: Activity::CheckingPlan,
             attempts: BTreeMap::new(),
@@ -147,21 +161,23 @@ impl Run {
             stop: None,
             pause: false,
             halted: false,
+            review_off: None,
             guidance: Vec::new(),
             learnings: Vec::new(),
             usage: Usage::default(),
             calls: 0,
             uncounted: 0,
+            unpriced: 0,
             started_at: event.at,
             last_at: event.at,
             ended_at: None,
             active_time: Duration::ZERO,
             gate_times: BTreeMap::new(),
             baseline: Baseline::default(),
-            trouble: Trouble::default(),
             unclean: BTreeMap::new(),
             commands_may_change: false,
         };
+        started.adopt_chain(&policy.agents, agent, false);
         started.enrol_stories();
         let effects = started.select();
         Ok((started, effects))
@@ -227,6 +243,8 @@ impl Run {
             | Fact::AgentStarted { .. }
             | Fact::AgentEnded { .. }
             | Fact::TreeInspected { .. }
+            | Fact::ReviewStarted { .. }
+            | Fact::ReviewEnded { .. }
             | Fact::RepositoryBroken { .. }
             | Fact::Landed { .. }
             | Fact::LandingRefused { .. }
@@ -248,8 +266,12 @@ impl Run {
             return self.end(outcome);
         }
         let has_room = self.settling.is_empty() && self.attempts.len() < self.policy.lanes();
-        if self.activity != Activity::Working || !has_room {
+        if self.activity == Activity::CheckingPlan || !has_room {
             return Vec::new();
+        }
+        self.heed_the_clock();
+        if self.is_deserted() {
+            return self.hold(&self.chain.clone());
         }
         self.activity = Activity::CheckingPlan;
         vec![Effect::CheckPlan]
@@ -351,7 +373,7 @@ impl Run {
     pub fn base(&self) -> &CommitId {
         &self.base
     }
-    /// The agent and its model, as they are shown.
+    /// The agents that may be called and their models, as they are shown.
     pub fn agent(&self) -> &str {
         &self.agent
     }
@@ -407,6 +429,10 @@ impl Run {
     /// Calls that were cut off, so that what they cost is not in [`Run::usage`].
     pub fn uncounted_calls(&self) -> u32 {
         self.uncounted
+    }
+    /// Calls that ended and of which nobody knows what they cost, so that it is not in [`Run::usage`].
+    pub fn unpriced_calls(&self) -> u32 {
+        self.unpriced
     }
     /// When it began.
     pub fn started_at(&self) -> Timestamp {

@@ -23,12 +23,16 @@ impl Run {
     /// Counts what calls had used that were under way when the process died.
     pub(super) fn count_cut_off(&mut self, calls: &[CutOff]) {
         for CutOff { attempt, call, usage } in calls {
-            let phase = self.attempt(attempt).map(|under_way| &under_way.phase);
-            if !matches!(phase, Some(Phase::Agent { call: running }) if running == call) {
+            let running = match self.attempt(attempt).map(|under_way| &under_way.phase) {
+                Some(Phase::Agent { call }) => Some(*call),
+                Some(Phase::Reviewing(reviewing)) => Some(reviewing.proof.call),
+                _ => None,
+            };
+            if running != Some(*call) {
                 continue;
             }
             self.usage = self.usage.plus(*usage);
-            self.uncounted += u32::from(usage.cost.is_none());
+            self.uncounted += u32::from(usage.money().is_none());
             if let Some(record) = self.stories.get_mut(&attempt.story) {
                 record.usage = record.usage.plus(*usage);
             }
@@ -47,9 +51,9 @@ impl Run {
         agent.clone_into(&mut self.agent);
         self.stop = None;
         self.pause = false;
-        self.trouble = super::limits::Trouble::default();
         self.baseline = self.baseline.next();
         self.halted = false;
+        self.review_off = None;
         self.ended_at = None;
         self.commands_may_change = true;
         self.know_landed(landed);
@@ -58,6 +62,9 @@ impl Run {
         }
         let asked: Vec<&StoryId> = retry.iter().filter(|story| self.tries_again(story)).collect();
         let was = std::mem::replace(&mut self.activity, Activity::Working);
+        // Whoever takes up a run that had ended may have done something about its agents.
+        let cut_off = !matches!(was, Activity::Ended(_));
+        self.adopt_chain(&policy.agents, agent, cut_off);
         if let Activity::Ending(outcome) | Activity::Ended(outcome) = &was
             && a_person_acted(outcome)
         {

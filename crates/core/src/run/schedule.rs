@@ -7,7 +7,7 @@ use super::story::{StoryRecord, StoryState};
 use super::{Activity, Run};
 use crate::effect::Effect;
 use crate::graph::{cycle, in_rank, touched_files, wanted};
-use crate::ids::{AttemptId, LaneId, StoryId};
+use crate::ids::{AgentId, AttemptId, LaneId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Story, StoryKind, WorkState};
 
@@ -91,9 +91,13 @@ impl Run {
         }
         self.activity = Activity::Working;
         self.heed_the_plan();
+        self.heed_the_clock();
         self.skip_what_cannot_be_verified();
+        if let Some((story, reason)) = self.stranded() {
+            return self.strand(&story, reason);
+        }
         self.block_dependants();
-        let mut effects = Vec::new();
+        let mut effects = self.call_the_held();
         while self.attempts.len() < self.policy.lanes() {
             let Some(story) = self.next_story() else { break };
             if let Some(outcome) = self.bound_reached() {
@@ -102,12 +106,37 @@ impl Run {
             }
             effects.extend(self.begin(story));
         }
+        effects.extend(self.put_back_the_lost());
+        let held = self.held();
+        if !held.is_empty() {
+            effects.extend(self.hold(&held));
+            return effects;
+        }
         if self.is_idle() {
             self.block_what_waits_for_itself();
             let outcome = self.final_outcome();
             return self.end(outcome);
         }
         effects
+    }
+
+    /// The agents that are waited for: by calls that are held, and, if there is room, by stories that could begin otherwise.
+    fn held(&self) -> Vec<AgentId> {
+        let mut all: BTreeSet<AgentId> = self.held_for().into_iter().collect();
+        if self.attempts.len() < self.policy.lanes() {
+            let ready = self.plan.stories.iter().filter(|story| self.is_ready(story));
+            all.extend(ready.flat_map(|story| self.candidates(&story.id)).cloned());
+        }
+        self.chain.iter().filter(|agent| all.contains(agent)).cloned().collect()
+    }
+
+    /// A story can be tried no further, since nobody is left that it could move up to.
+    fn strand(&mut self, story: &StoryId, reason: String) -> Vec<Effect> {
+        if let Some(record) = self.stories.get_mut(story) {
+            record.state = StoryState::Failed;
+            record.reason = Some(reason);
+        }
+        self.exhausted(story)
     }
 
     fn begin(&mut self, story: StoryId) -> Option<Effect> {
@@ -131,11 +160,15 @@ impl Run {
     /// The first story in rank that can start. Where several lanes are in use, one that shares no file with what is under
     /// way goes before one that does.
     fn next_story(&self) -> Option<StoryId> {
-        let ready: Vec<&Story> = in_rank(&self.plan).into_iter().filter(|story| self.is_ready(story)).collect();
+        let ready: Vec<&Story> = in_rank(&self.plan).into_iter().filter(|story| self.can_begin(story)).collect();
         let busy: BTreeSet<&str> =
             self.attempts.keys().filter_map(|id| self.plan.story(id)).flat_map(touched_files).collect();
         let apart = ready.iter().find(|story| busy.is_empty() || touched_files(story).is_disjoint(&busy));
         apart.or(ready.first()).map(|story| story.id.clone())
+    }
+
+    fn can_begin(&self, story: &Story) -> bool {
+        self.is_ready(story) && self.agent_for(&story.id).is_some()
     }
 
     fn is_ready(&self, story: &Story) -> bool {

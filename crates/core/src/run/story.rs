@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::effect::Ground;
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
-use crate::ids::{CommitId, StoryId};
+use crate::ids::{AgentId, CommitId, StoryId};
+use crate::review::Reviewed;
 use crate::verdict::Tell;
 
 /// How far a story is in this run.
@@ -56,6 +57,12 @@ pub struct StoryRecord {
     pub reason: Option<String>,
     /// What its agents have used.
     pub usage: Usage,
+    /// The agent that was called for it last.
+    pub agent: Option<AgentId>,
+    /// The model that it worked with, as its client named it.
+    pub model: Option<String>,
+    /// How the work that lands, or has landed, was reviewed; nothing without a reviewer.
+    pub reviewed: Option<Reviewed>,
     /// How long its agents ran.
     pub agent_time: Duration,
     /// The refs under which its attempts' work was kept, with the attempt's number.
@@ -72,6 +79,12 @@ pub struct StoryRecord {
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
     pub(super) conflicts: u32,
+    /// What reviewers have found in it so far.
+    pub(super) findings: Vec<String>,
+    /// How far up the chain of agents it has moved, since those before could not do it.
+    pub(super) rung: usize,
+    /// Charged attempts since then.
+    pub(super) on_rung: u32,
     pub(super) tell: Tell,
     pub(super) streak: Option<(Fingerprint, u32)>,
 }
@@ -88,6 +101,10 @@ impl StoryRecord {
             charged: 0,
             reason,
             usage: Usage::default(),
+            agent: None,
+            model: None,
+            reviewed: None,
+            findings: Vec::new(),
             agent_time: Duration::ZERO,
             kept: Vec::new(),
             notes: Vec::new(),
@@ -96,6 +113,8 @@ impl StoryRecord {
             put_aside: false,
             failure: None,
             conflicts: 0,
+            rung: 0,
+            on_rung: 0,
             tell: Tell::Nothing,
             streak: None,
         }
@@ -121,6 +140,8 @@ impl StoryRecord {
         self.waits_for = None;
         self.charged = 0;
         self.conflicts = 0;
+        self.rung = 0;
+        self.on_rung = 0;
         self.streak = None;
     }
 

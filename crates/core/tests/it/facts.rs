@@ -7,6 +7,7 @@ use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Usage};
 use ralphloop_core::ids::CallNumber;
 use ralphloop_core::outcome::{Bound, Outcome};
 use ralphloop_core::policy::{Budget, Policy};
+use ralphloop_core::review::Opinion;
 use ralphloop_core::units::{Timestamp, Usd};
 
 use crate::support::*;
@@ -19,7 +20,8 @@ fn samples() -> Vec<Fact> {
     let (mut plan, mut policy) = (plan(vec![checked(after(story("S1"), &["S0"]), "out.txt")]), gated());
     plan.stories[0].priority = Some(ralphloop_core::plan::Priority(1.5));
     plan.stories[0].tasks.push(crate::sim::scenario::task("S1#1"));
-    policy.budget = Budget { iterations: Some(3), duration: Some(took), cost: Some(Usd(5)), tokens: Some(7) };
+    policy.budget =
+        Budget { iterations: Some(3), duration: Some(took), cost: Some(Usd(5)), tokens: Some(7), margin: 10 };
     let changed = || PlanChange::Changed { plan: Box::new(plan.clone()) };
     let mut facts = vec![
         Fact::RunStarted {
@@ -44,8 +46,15 @@ fn samples() -> Vec<Fact> {
         Fact::CheckStarted { attempt: id(), stage: CheckStage::Baseline, check: CheckRef::Gate(0) },
         Fact::CheckpointTaken { attempt: id(), notes: vec![text()] },
         Fact::CheckpointFailed { attempt: id(), why: text() },
-        Fact::AgentStarted { attempt: id(), call },
+        Fact::AgentStarted { attempt: id(), call, agent: Some("claude:opus".into()) },
         Fact::TreeInspected { attempt: id(), call, report: complete().tree },
+        Fact::ReviewStarted { attempt: id(), round: 1, agent: "claude:opus".into() },
+        Fact::ReviewEnded {
+            attempt: id(),
+            round: 1,
+            agent: "claude:opus".into(),
+            report: Box::new(reviewed(Opinion::Objects { findings: vec![text()] })),
+        },
         Fact::RepositoryBroken { attempt: id(), why: text() },
         Fact::Landed { attempt: id(), commit: "c1".into(), notes: vec![text()] },
         Fact::LandingRefused { attempt: id(), call, by: text(), output: text() },
@@ -75,11 +84,12 @@ fn samples() -> Vec<Fact> {
         cached: true,
         took,
     }));
-    let used = Usage { input_tokens: Some(1), output_tokens: None, cost: Some(Usd(9)) };
+    let used = Usage { input_tokens: Some(1), output_tokens: None, cost: Some(Usd(9)), ..Usage::default() };
     let report = |call: Call| Box::new(call.uses(used).learns("it is late").report);
     facts.extend(ends(&text()).into_iter().map(|end| Fact::AgentEnded {
         attempt: id(),
         call,
+        agent: Some("claude:opus".into()),
         report: report(ended(end)),
     }));
     let claims = [
@@ -91,6 +101,7 @@ fn samples() -> Vec<Fact> {
     facts.extend(claims.map(|claim| Fact::AgentEnded {
         attempt: id(),
         call,
+        agent: None,
         report: report(super::support::call(AgentEnd::Finished, claim)),
     }));
     let outcomes = [
@@ -126,6 +137,7 @@ fn ends(text: &str) -> Vec<AgentEnd> {
         AgentEnd::NoCredit { message: message() },
         AgentEnd::ModelUnknown { message: message() },
         AgentEnd::CannotStart { message: message() },
+        AgentEnd::OverBudget { bound: Bound::Cost, message: message() },
         AgentEnd::Stopped,
         AgentEnd::Internal { message: message() },
     ]

@@ -170,7 +170,12 @@ fn a_bound_is_no_matter_when_nothing_is_left_to_do() {
 
 #[test]
 fn money_and_tokens_are_summed_over_calls() {
-    let used = Usage { input_tokens: Some(800), output_tokens: Some(200), cost: Some(Usd::from_dollars(0.6)) };
+    let used = Usage {
+        input_tokens: Some(800),
+        output_tokens: Some(200),
+        cost: Some(Usd::from_dollars(0.6)),
+        ..Usage::default()
+    };
     let cases = [
         (Bound::Cost, Budget { cost: Some(Usd::from_dollars(1.2)), ..Budget::default() }),
         (Bound::Tokens, Budget { tokens: Some(2000), ..Budget::default() }),
@@ -213,4 +218,44 @@ fn time_between_an_end_and_a_resume_does_not_count() {
     play.now = play.now.after(Duration::from_hours(9));
     play.restart();
     assert_eq!(play.end(), Outcome::Complete);
+}
+
+#[test]
+fn a_call_that_overran_the_budget_ends_the_run_and_is_not_charged() {
+    let message = "it had used 2300 tokens".to_owned();
+    let over = ended(AgentEnd::OverBudget { bound: Bound::Tokens, message });
+    let policy = bounded(Budget { tokens: Some(2000), margin: 10, ..Budget::default() });
+    let mut play = Play::new(vec![story("S1")], policy).agents([over]);
+    let outcome = play.end();
+    assert!(matches!(outcome, Outcome::BoundReached { bound: Bound::Tokens, .. }), "{outcome:?}");
+    assert!(reason_of(&outcome).contains("2300"));
+    assert_eq!((play.record("S1").charged, play.count("revert S1#1")), (0, 1));
+}
+
+#[test]
+fn a_call_may_use_what_is_left_of_the_budget_and_its_margin() {
+    let used = Usage { input_tokens: Some(800), output_tokens: Some(200), ..Usage::default() };
+    let used = Usage { estimate: Some(Usd::from_dollars(0.6)), ..used };
+    let budget = Budget { cost: Some(Usd::from_dollars(1.0)), tokens: Some(5000), margin: 10, ..Budget::default() };
+    let mut play = Play::new(vec![story("S1"), story("S2")], bounded(budget)).agents([complete().uses(used)]);
+    let allowance = play.run.allowance();
+    assert_eq!((allowance.cost, allowance.tokens), (Some(Usd(1_100_000)), Some(5500)));
+    play.until(|e| matches!(e, Effect::Begin { attempt, .. } if attempt.story.as_str() == "S2"));
+    let allowance = play.run.allowance();
+    assert_eq!((allowance.cost, allowance.tokens), (Some(Usd(500_000)), Some(4500)));
+    assert_eq!(Policy::default().budget.cost, None);
+}
+
+#[test]
+fn a_cost_by_list_prices_counts_for_the_budget_and_an_unknown_one_is_counted_as_unknown() {
+    let priced = Usage { input_tokens: Some(1), estimate: Some(Usd::from_dollars(2.0)), ..Usage::default() };
+    let policy = bounded(Budget { cost: Some(Usd::from_dollars(1.0)), ..Budget::default() });
+    let mut play = Play::new(vec![story("S1"), story("S2")], policy.clone()).agents([complete().uses(priced)]);
+    assert!(matches!(play.end(), Outcome::BoundReached { bound: Bound::Cost, .. }));
+    let unknown = Usage { input_tokens: Some(1), ..Usage::default() };
+    let calls = [limit(None), complete().uses(unknown), complete().uses(priced)];
+    let mut play = Play::new(vec![story("S1"), story("S2")], policy).agents(calls);
+    play.end();
+    assert_eq!(play.run.unpriced_calls(), 1, "a call that its provider refused costs nothing");
+    assert_eq!(play.run.usage().money_in_words().as_deref(), Some("$2.00 by list prices"));
 }

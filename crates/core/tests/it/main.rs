@@ -6,12 +6,14 @@ mod sim;
 
 mod ahead;
 mod attempts;
+mod chain;
 mod edits;
 mod facts;
 mod fence;
 mod lanes;
 mod limits;
 mod restarts;
+mod reviewing;
 mod simulation;
 mod steering;
 mod stops;

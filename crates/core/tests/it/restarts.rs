@@ -230,7 +230,7 @@ fn what_a_call_had_used_when_it_was_cut_off_counts_once_and_what_nobody_knows_is
     let cut_off = |call, cost| CutOff {
         attempt: attempt("S1", 1),
         call: CallNumber(call),
-        usage: Usage { input_tokens: Some(70), output_tokens: None, cost },
+        usage: Usage { input_tokens: Some(70), output_tokens: None, cost, ..Usage::default() },
     };
     for (cost, unknown) in [(Some(Usd(5)), 0), (None, 1)] {
         let mut play = at(|e| matches!(e, Effect::StartAgent { .. }));
@@ -239,7 +239,7 @@ fn what_a_call_had_used_when_it_was_cut_off_counts_once_and_what_nobody_knows_is
         play.restart();
         play.cut_off = vec![cut_off(0, cost)];
         play.restart();
-        let usage = Usage { input_tokens: Some(70), output_tokens: None, cost };
+        let usage = Usage { input_tokens: Some(70), output_tokens: None, cost, ..Usage::default() };
         assert_eq!((play.run.usage(), play.run.uncounted_calls()), (usage, unknown));
         assert_eq!(play.record("S1").usage, usage);
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use ralphloop_core::effect::{Brief, Effect, Ground, Onto};
 use ralphloop_core::event::{CheckRef, CheckStage, CutOff, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, Merge, TreeReport, Usage};
-use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId, TreeId};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId, TreeId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::{Check, Plan, Story, WorkState};
 use ralphloop_core::policy::{Gate, OnExhausted, Policy};
+use ralphloop_core::review::{Opinion, ReviewReport};
 use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
 use ralphloop_core::units::Timestamp;
 
@@ -33,6 +34,7 @@ pub(crate) fn call(end: AgentEnd, claim: Claim) -> Call {
         usage: Usage::default(),
         took: Duration::from_secs(10),
         learnings: Vec::new(),
+        model: None,
     };
     let tree = TreeReport {
         tree: TreeId::from("fresh"),
@@ -110,6 +112,18 @@ impl Call {
     }
 }
 
+/// What a reviewer comes to that ended by itself.
+pub(crate) fn reviewed(opinion: Opinion) -> ReviewReport {
+    ReviewReport {
+        end: AgentEnd::Finished,
+        opinion,
+        usage: Usage::default(),
+        took: Duration::from_secs(5),
+        model: None,
+        touched: false,
+    }
+}
+
 pub(crate) fn gate(name: &str) -> Gate {
     Gate { name: name.to_owned(), command: format!("make {name}") }
 }
@@ -169,7 +183,11 @@ pub(crate) struct Play {
     pub(crate) log: Vec<String>,
     /// What each agent was told.
     pub(crate) briefs: Vec<Brief>,
+    /// Whom it called.
+    pub(crate) callers: Vec<AgentId>,
     agents: VecDeque<Call>,
+    /// What reviewers say, in turn; then they approve.
+    pub(crate) reviews: VecDeque<ReviewReport>,
     /// What the agents that have ended left, until somebody looks.
     ended: BTreeMap<AttemptId, Call>,
     /// What comes of merges, by story in turn; then nothing has landed meanwhile.
@@ -208,7 +226,9 @@ impl Play {
             open: VecDeque::new(),
             log: Vec::new(),
             briefs: Vec::new(),
+            callers: Vec::new(),
             agents: VecDeque::new(),
+            reviews: VecDeque::new(),
             ended: BTreeMap::new(),
             merges: BTreeMap::new(),
             base: BTreeMap::new(),
@@ -270,7 +290,8 @@ impl Play {
     fn asked(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             self.log.push(words(&effect, self.now));
-            if let Effect::StartAgent { brief, .. } = &effect {
+            if let Effect::StartAgent { agent, brief, .. } = &effect {
+                self.callers.push(agent.clone());
                 self.briefs.push((**brief).clone());
             }
             self.open.push_back(effect);
@@ -336,11 +357,15 @@ impl Play {
                 Fact::CheckFinished { attempt, stage, check, result, cached: false, took: Duration::from_secs(1) }
             }
             Effect::Checkpoint { attempt } => Fact::CheckpointTaken { attempt, notes: Vec::new() },
-            Effect::StartAgent { attempt, call, .. } => {
+            Effect::StartAgent { attempt, call, agent, .. } => {
                 let played = self.agents.pop_front().unwrap_or_else(|| panic!("no agent is left: {:#?}", self.log));
                 let report = Box::new(played.report.clone());
                 self.ended.insert(attempt.clone(), played);
-                Fact::AgentEnded { attempt, call, report }
+                Fact::AgentEnded { attempt, call, agent: Some(agent), report }
+            }
+            Effect::Review { attempt, round, agent, .. } => {
+                let report = self.reviews.pop_front().unwrap_or_else(|| reviewed(Opinion::Approves));
+                Fact::ReviewEnded { attempt, round, agent, report: Box::new(report) }
             }
             Effect::Inspect { attempt, call, .. } => {
                 let left = self.ended.remove(&attempt).or_else(|| self.agents.pop_front());
@@ -448,6 +473,7 @@ fn words(effect: &Effect, now: Timestamp) -> String {
         Effect::RunCheck { check, fresh, .. } => format!("check {check:?}{}", if *fresh { " fresh" } else { "" }),
         Effect::Checkpoint { attempt } => format!("checkpoint {attempt}"),
         Effect::StartAgent { attempt, call, .. } => format!("agent {attempt} call {}", call.0),
+        Effect::Review { attempt, round, agent, .. } => format!("review {attempt} round {round} by {agent}"),
         Effect::Inspect { attempt, .. } => format!("inspect {attempt}"),
         Effect::StopWork { attempt } => format!("stop {attempt}"),
         Effect::Land { attempt, ground, .. } => format!("land {attempt} {ground:?}"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
-use ralphloop_core::ids::{AttemptId, StoryId};
+use ralphloop_core::ids::{AgentId, AttemptId, StoryId};
 use ralphloop_core::units::{Timestamp, Usd};
 
 use super::rng::Rng;
@@ -67,8 +67,14 @@ pub(crate) struct Course {
 }
 
 impl Course {
-    pub(crate) fn new(world: &mut World, rng: &mut Rng, faults: &Faults, before: Dirt, now: Timestamp) -> Self {
-        let refused = provider_trouble(world, rng, faults, now);
+    pub(crate) fn new(
+        world: &mut World,
+        rng: &mut Rng,
+        faults: &Faults,
+        before: Dirt,
+        (agent, now): (&AgentId, Timestamp),
+    ) -> Self {
+        let refused = provider_trouble(world, rng, faults, agent, now);
         let starts = refused.is_none();
         let end = refused.unwrap_or_else(|| end(rng, faults));
         let works = starts && !matches!(end, AgentEnd::PermissionDenied { .. } | AgentEnd::PromptTooLong { .. });
@@ -101,6 +107,7 @@ fn usage(rng: &mut Rng) -> Usage {
         input_tokens: known.then(|| rng.below(2000)),
         output_tokens: known.then(|| rng.below(2000)),
         cost: known.then(|| Usd(rng.below(500_000))),
+        ..Usage::default()
     }
 }
 
@@ -115,18 +122,28 @@ fn claim(rng: &mut Rng) -> Claim {
     }
 }
 
-fn provider_trouble(world: &mut World, rng: &mut Rng, faults: &Faults, now: Timestamp) -> Option<AgentEnd> {
-    let message = "so says the provider".to_owned();
-    if world.limited_until.is_some_and(|until| until > now) {
+fn provider_trouble(
+    world: &mut World,
+    rng: &mut Rng,
+    faults: &Faults,
+    agent: &AgentId,
+    now: Timestamp,
+) -> Option<AgentEnd> {
+    let message = format!("so says the provider of {agent}");
+    let provider = world.providers.entry(agent.clone()).or_default();
+    if provider.closed {
+        return Some(AgentEnd::SignIn { message, remedy: None });
+    }
+    if provider.limited_until.is_some_and(|until| until > now) {
         let resets_at = match rng.below(3) {
             0 => None,
             1 => Some(Timestamp(now.0 - 1000)),
-            _ => world.limited_until,
+            _ => provider.limited_until,
         };
         return Some(AgentEnd::Limit { resets_at, message });
     }
-    if world.overloaded > 0 {
-        world.overloaded -= 1;
+    if provider.overloaded > 0 {
+        provider.overloaded -= 1;
         return Some(AgentEnd::Overloaded { message });
     }
     if !rng.chance(faults.provider) {
@@ -135,15 +152,18 @@ fn provider_trouble(world: &mut World, rng: &mut Rng, faults: &Faults, now: Time
     Some(match rng.below(9) {
         0..=2 => {
             let until = now.after(Duration::from_secs(60 + rng.below(30_000)));
-            world.limited_until = Some(until);
+            provider.limited_until = Some(until);
             AgentEnd::Limit { resets_at: rng.chance(600).then_some(until), message }
         }
         3 | 4 => {
-            world.overloaded = rng.below(8);
+            provider.overloaded = rng.below(8);
             AgentEnd::Overloaded { message }
         }
         5 => AgentEnd::Network { message },
-        6 => AgentEnd::SignIn { message, remedy: None },
+        6 => {
+            provider.closed = true;
+            AgentEnd::SignIn { message, remedy: None }
+        }
         7 => AgentEnd::NoCredit { message },
         _ => AgentEnd::CannotStart { message },
     })

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ralphloop_core::effect::Brief;
 use ralphloop_core::event::{CheckRef, CheckStage, Fact};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, TreeReport};
-use ralphloop_core::ids::{AttemptId, CallNumber, StoryId};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, StoryId};
 use ralphloop_core::plan::{Plan, WorkState};
 use ralphloop_core::units::Timestamp;
 
@@ -242,6 +242,7 @@ impl World {
         faults: &Faults,
         now: Timestamp,
         (attempt, call, slot): (AttemptId, CallNumber, Slot),
+        agent: AgentId,
         brief: &Brief,
     ) -> Result<Started, Breach> {
         if !self.started.insert((attempt.clone(), call)) {
@@ -252,7 +253,12 @@ impl World {
         if self.lane(slot).cancelled.as_ref() == Some(&attempt) {
             let mut report = super::scenario::finished(Claim::None { near_miss: None });
             report.end = AgentEnd::Stopped;
-            return Ok(Started::Answered(Fact::AgentEnded { attempt, call, report: Box::new(report) }));
+            return Ok(Started::Answered(Fact::AgentEnded {
+                attempt,
+                call,
+                agent: Some(agent),
+                report: Box::new(report),
+            }));
         }
         if !self.checkpoints.contains(&attempt) {
             return Err(format!("{attempt}: the agent is started without a checkpoint"));
@@ -276,21 +282,21 @@ impl World {
         }
         self.told.insert((attempt.clone(), call), brief.conflicts.clone());
         self.lane(slot).refusal = None;
-        let course = Box::new(Course::new(self, rng, faults, before, now));
+        let course = Box::new(Course::new(self, rng, faults, before, (&agent, now)));
         let seconds = course.takes;
         if rng.chance(500) {
             let work = self.new_work(Work::default());
             self.lane(slot).dirt = Some(Dirt { work, ..course.dirt.clone() });
         }
-        let first = Some(Fact::AgentStarted { attempt: attempt.clone(), call });
-        self.lane(slot).process = Some(Process::Agent { attempt, call, course });
+        let first = Some(Fact::AgentStarted { attempt: attempt.clone(), call, agent: Some(agent.clone()) });
+        self.lane(slot).process = Some(Process::Agent { attempt, call, agent, course });
         Ok(Started::Runs { seconds, first })
     }
 
     /// What runs in the lane comes to its end, by itself or because it was asked to.
     pub(crate) fn end_process(&mut self, rng: &mut Rng, faults: &Faults, slot: Slot, stopped: bool) -> Option<Fact> {
         match self.lane(slot).process.take()? {
-            Process::Agent { attempt, call, course } => {
+            Process::Agent { attempt, call, agent, course } => {
                 let Course { mut report, dirt, .. } = *course;
                 self.lane(slot).dirt = Some(dirt);
                 if stopped {
@@ -298,7 +304,10 @@ impl World {
                     report.claim = Claim::None { near_miss: None };
                 }
                 self.ends.insert((attempt.clone(), call), report.clone());
-                Some(Fact::AgentEnded { attempt, call, report: Box::new(report) })
+                Some(Fact::AgentEnded { attempt, call, agent: Some(agent), report: Box::new(report) })
+            }
+            Process::Review { attempt, round, agent, report } => {
+                Some(self.end_review(slot, (attempt, round, agent), report, stopped))
             }
             Process::Check { attempt, stage, check } => {
                 let result = if stopped {

@@ -3,20 +3,22 @@
 use std::collections::BTreeSet;
 
 use ralphloop_core::event::{CheckRef, CheckStage, Fact};
-use ralphloop_core::ids::{AttemptId, CallNumber, TreeId};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, TreeId};
+use ralphloop_core::review::ReviewReport;
 
 use super::agent::{Course, Dirt};
 
 /// What runs in a lane.
 pub(crate) enum Process {
-    Agent { attempt: AttemptId, call: CallNumber, course: Box<Course> },
+    Agent { attempt: AttemptId, call: CallNumber, agent: AgentId, course: Box<Course> },
+    Review { attempt: AttemptId, round: u32, agent: AgentId, report: Box<ReviewReport> },
     Check { attempt: AttemptId, stage: CheckStage, check: CheckRef },
 }
 
 impl Process {
     pub(crate) fn attempt(&self) -> &AttemptId {
         match self {
-            Self::Agent { attempt, .. } | Self::Check { attempt, .. } => attempt,
+            Self::Agent { attempt, .. } | Self::Review { attempt, .. } | Self::Check { attempt, .. } => attempt,
         }
     }
 }

@@ -7,6 +7,8 @@ mod executors;
 mod landing;
 mod lane;
 mod planted;
+mod providers;
+mod reviewer;
 mod rng;
 pub(crate) mod scenario;
 mod session;

@@ -11,7 +11,9 @@ use ralphloop_core::ids::{AttemptId, LaneId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::policy::Policy;
+use ralphloop_core::review::Opinion;
 use ralphloop_core::run::{Phase, Run};
+use ralphloop_core::units::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Planted {
@@ -71,6 +73,20 @@ pub(crate) enum Planted {
     IgnoresTrespass,
     /// More stories are begun at once than was allowed.
     TooManyJobs,
+    /// An agent whose provider has named a time is called again at once.
+    ReturnsTooEarly,
+    /// An agent whose limit has reset is not returned to for hours.
+    ForgetsTheReset,
+    /// A limit is charged to the story.
+    ChargesLimits,
+    /// Another agent of the chain is called, though nothing is wrong with the first.
+    HopsForNothing,
+    /// Work is sent back by reviewers more often than is allowed.
+    SendsBackForEver,
+    /// What a reviewer has done to the tree is not seen.
+    IgnoresTheTouch,
+    /// Whatever a reviewer says is taken for an objection.
+    HearsObjections,
     /// What was prepared on a candidate that came to nothing lands as it is.
     KeepsLostGround,
     /// What was prepared on a candidate is taken to stand on the branch.
@@ -93,7 +109,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 33] = [
+    pub(crate) const ALL: [Self; 40] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -122,6 +138,13 @@ impl Planted {
         Self::LosesTheWork,
         Self::IgnoresTrespass,
         Self::TooManyJobs,
+        Self::ReturnsTooEarly,
+        Self::ForgetsTheReset,
+        Self::ChargesLimits,
+        Self::HopsForNothing,
+        Self::SendsBackForEver,
+        Self::IgnoresTheTouch,
+        Self::HearsObjections,
         Self::KeepsLostGround,
         Self::LandsAhead,
         Self::DeafToSkip,
@@ -151,6 +174,17 @@ impl Planted {
             }
             Self::ForgetsTheBudget => with_policy(fact, |policy| policy.budget.iterations = None),
             Self::TooManyJobs => with_policy(fact, |policy| policy.jobs = policy.jobs.saturating_add(1)),
+            Self::SendsBackForEver => with_policy(fact, |policy| policy.max_reviews += 1),
+            Self::IgnoresTheTouch => {
+                if let Fact::ReviewEnded { report, .. } = fact {
+                    report.touched = false;
+                }
+            }
+            Self::HearsObjections => {
+                if let Fact::ReviewEnded { report, .. } = fact {
+                    report.opinion = Opinion::Objects { findings: vec!["noise".to_owned()] };
+                }
+            }
             Self::TrustsTheMerge => {
                 if let Fact::Merged { merge: merge @ Merge::Merged { .. }, .. } = fact {
                     *merge = Merge::Current;
@@ -166,6 +200,7 @@ impl Planted {
                     report.unresolved.clear();
                 }
             }
+            Self::ReturnsTooEarly | Self::ForgetsTheReset | Self::ChargesLimits => self.distort_limit(fact, run),
             Self::IgnoresTrespass => ignore_trespass(fact, run),
             Self::DeafToStop => {
                 if matches!(fact, Fact::StopRequested { level: StopLevel::Now, .. }) {
@@ -188,6 +223,17 @@ impl Planted {
                     report.claim = Claim::Complete;
                 }
             }
+            _ => {}
+        }
+    }
+
+    fn distort_limit(self, fact: &mut Fact, run: Option<&Run>) {
+        let Fact::AgentEnded { report, .. } = fact else { return };
+        let AgentEnd::Limit { resets_at, message } = &mut report.end else { return };
+        match (self, run, resets_at) {
+            (Self::ReturnsTooEarly, Some(run), Some(reset)) => *reset = Timestamp(run.last_at().0 + 1000),
+            (Self::ForgetsTheReset, _, Some(reset)) => reset.0 += 36_000_000,
+            (Self::ChargesLimits, ..) => report.end = AgentEnd::Error { message: message.clone() },
             _ => {}
         }
     }
@@ -228,15 +274,24 @@ impl Planted {
                 (vec![Effect::Land { attempt, call, ground }], vec![fact])
             }
             (Self::LosesTheTimer, Effect::Sleep { .. }) => (Vec::new(), Vec::new()),
-            (Self::TwoAgents, Effect::StartAgent { attempt, call, brief }) => {
+            (Self::TwoAgents, Effect::StartAgent { attempt, call, agent, brief }) => {
                 let mut second = call;
                 second.0 += 1;
-                let twin = Effect::StartAgent { attempt: attempt.clone(), call: second, brief: brief.clone() };
-                (vec![Effect::StartAgent { attempt, call, brief }, twin], Vec::new())
+                let twin = Effect::StartAgent {
+                    attempt: attempt.clone(),
+                    call: second,
+                    agent: agent.clone(),
+                    brief: brief.clone(),
+                };
+                (vec![Effect::StartAgent { attempt, call, agent, brief }, twin], Vec::new())
             }
-            (Self::DropsGuidance, Effect::StartAgent { attempt, call, mut brief }) => {
+            (Self::DropsGuidance, Effect::StartAgent { attempt, call, agent, mut brief }) => {
                 brief.guidance.clear();
-                (vec![Effect::StartAgent { attempt, call, brief }], Vec::new())
+                (vec![Effect::StartAgent { attempt, call, agent, brief }], Vec::new())
+            }
+            (Self::HopsForNothing, Effect::StartAgent { attempt, call, agent, brief }) => {
+                let agent = moment.run.chain().last().cloned().unwrap_or(agent);
+                (vec![Effect::StartAgent { attempt, call, agent, brief }], Vec::new())
             }
             (Self::SaysDone, Effect::Finish { outcome: Outcome::Failed }) => {
                 (vec![Effect::Finish { outcome: Outcome::Complete }], Vec::new())
@@ -298,7 +353,7 @@ fn trust_the_dead(fact: &mut Fact, run: Option<&Run>) {
     });
     if let Some((attempt, call)) = agents.next() {
         let report = Box::new(super::scenario::finished(Claim::Complete));
-        *fact = Fact::AgentEnded { attempt: attempt.id.clone(), call, report };
+        *fact = Fact::AgentEnded { attempt: attempt.id.clone(), call, agent: attempt.agent.clone(), report };
     }
 }
 

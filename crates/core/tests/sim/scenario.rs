@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
-use ralphloop_core::ids::TaskId;
+use ralphloop_core::ids::{AgentId, TaskId};
 use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
 use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
 use ralphloop_core::units::Usd;
@@ -88,7 +88,10 @@ impl Scenario {
         let gates = (0..*rng.pick(&[0, 1, 1, 2, 2]))
             .map(|n| Gate { name: format!("gate {n}"), command: format!("gate-{n}") })
             .collect();
-        let policy = Policy { place, jobs: jobs(rng), ..policy(rng, gates, &stories) };
+        let agents = (0..*rng.pick(&[0, 1, 2, 3, 3])).map(|n| AgentId(format!("agent {n}"))).collect();
+        let reviewer = rng.chance(300).then(|| AgentId(format!("agent {}", rng.below(5))));
+        let max_reviews = u32::try_from(rng.below(3)).unwrap_or(0);
+        let policy = Policy { place, jobs: jobs(rng), agents, reviewer, max_reviews, ..policy(rng, gates, &stories) };
         let faults = Faults {
             crash: *rng.pick(&[0, 5, 20, 60]),
             doubled: *rng.pick(&[0, 50, 300]),
@@ -152,6 +155,7 @@ fn policy(rng: &mut Rng, gates: Vec<Gate>, stories: &[Story]) -> Policy {
             duration: some(rng).then(|| Duration::from_secs(600 + rng.below(20_000))),
             cost: some(rng).then(|| Usd(rng.below(5_000_000))),
             tokens: some(rng).then(|| rng.below(20_000)),
+            margin: 10,
         },
         limit_wait: Duration::from_mins(*rng.pick(&[1, 30, 360])),
         provider_retries: small(rng, 5),
@@ -199,5 +203,6 @@ pub(crate) fn finished(claim: Claim) -> AgentReport {
         usage: Usage::default(),
         took: Duration::from_secs(10),
         learnings: Vec::new(),
+        model: None,
     }
 }

@@ -67,6 +67,8 @@ pub(crate) struct Session {
     tally: Tally,
     planted: Option<Planted>,
     trace: Option<Vec<String>>,
+    /// What was really told last, whatever was taken down.
+    honest: Option<Fact>,
 }
 
 impl Session {
@@ -98,6 +100,7 @@ impl Session {
             tally: Tally::default(),
             planted,
             trace: traced.then(Vec::new),
+            honest: None,
         }
     }
 
@@ -199,6 +202,7 @@ impl Session {
         if self.rng.chance(self.scenario.faults.clock) {
             let jump = i64::try_from(self.rng.below(40_000_000)).unwrap_or(0) - 20_000_000;
             self.clock_error += jump;
+            self.watch.providers.clock_jumped();
             self.note(|_| format!("the clock jumps by {} s", jump / 1000));
         }
         if !self.rng.chance(self.scenario.faults.control) {
@@ -223,6 +227,7 @@ impl Session {
 
     /// One turn of the loop: journal, step, effects.
     fn take(&mut self, mut fact: Fact) -> Result<(), Breach> {
+        self.honest = Some(fact.clone());
         let said = fact.clone();
         if let Some(planted) = self.planted {
             planted.distort(&mut fact, self.run.as_ref(), &self.awaited);
@@ -293,7 +298,8 @@ impl Session {
             self.world.pin_anew();
         }
         if phase.is_some() && phase != self.phase_of(&event.fact) {
-            self.watch.took_effect(&event.fact);
+            let honest = self.honest.take();
+            self.watch.took_effect(honest.as_ref().unwrap_or(&event.fact), event.at, &self.policy);
         }
         let run = self.run.as_ref().expect("the run was started");
         self.watch.taken(event, run)?;
@@ -410,8 +416,13 @@ impl Session {
                 self.started(started, slot);
                 return Ok(());
             }
-            Effect::StartAgent { attempt, call, brief } => {
-                let started = world.start_agent(rng, faults, now, (attempt, call, slot), &brief)?;
+            Effect::StartAgent { attempt, call, agent, brief } => {
+                let started = world.start_agent(rng, faults, now, (attempt, call, slot), agent, &brief)?;
+                self.started(started, slot);
+                return Ok(());
+            }
+            Effect::Review { attempt, round, agent, .. } => {
+                let started = world.start_review(rng, (attempt, round, agent), slot, now)?;
                 self.started(started, slot);
                 return Ok(());
             }
@@ -469,8 +480,8 @@ impl Session {
         let Some(fact) = world.end_process(rng, &scenario.faults, slot, stopped) else { return Ok(()) };
         // Its number is used up: the other end that was planned for it comes to nothing.
         world.lane(slot).number = 0;
-        if let Fact::AgentEnded { report, .. } = &fact {
-            self.watch.ended(&report.end, self.policy.lanes())?;
+        if let Fact::AgentEnded { agent, report, .. } = &fact {
+            self.watch.ended(agent.as_ref(), &report.end, &self.policy)?;
         }
         self.soon(fact);
         Ok(())
@@ -488,9 +499,14 @@ impl Session {
             }
         }
         for (_, lane) in self.world.lanes() {
-            if let Some(Process::Agent { attempt, call, course }) = &lane.process {
+            if let Some(Process::Review { attempt, round, agent, report }) = &lane.process {
+                let (attempt, agent, report) = (attempt.clone(), agent.clone(), report.clone());
+                self.leftovers.push(Fact::ReviewEnded { attempt, round: *round, agent, report });
+            }
+            if let Some(Process::Agent { attempt, call, agent, course }) = &lane.process {
                 let report = Box::new(course.report.clone());
-                self.leftovers.push(Fact::AgentEnded { attempt: attempt.clone(), call: *call, report });
+                let (attempt, agent) = (attempt.clone(), Some(agent.clone()));
+                self.leftovers.push(Fact::AgentEnded { attempt, call: *call, agent, report });
             }
         }
         self.world.crash(&mut self.rng);

@@ -8,15 +8,15 @@ use ralphloop_core::effect::{Brief, Effect, Onto};
 use ralphloop_core::event::{CheckStage, Event, Fact, StopLevel};
 use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::graph::wanted;
-use ralphloop_core::ids::{AttemptId, LaneId, StoryId};
+use ralphloop_core::ids::{AgentId, AttemptId, LaneId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::policy::{OnExhausted, Policy};
 use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
+use ralphloop_core::units::Timestamp;
 
+use super::providers::Providers;
 use super::world::{Breach, World};
 
-/// Waits in a row that the core allows itself for limits, and one try more.
-const LIMITS_IN_A_ROW: usize = 13;
 /// Attempts of a story in a row that the core lets go without a merge.
 const UNMERGED: u32 = 2;
 /// The longest wait for a provider that fails: five minutes and a quarter of it.
@@ -39,8 +39,7 @@ pub(crate) struct Watch {
     excuses: u32,
     /// How often a person acted, so that all attempts are given back.
     renewals: u32,
-    limits_in_a_row: u32,
-    provider_in_a_row: u32,
+    pub(crate) providers: Providers,
     /// Attempts of each story that could not be merged.
     unmerged: BTreeMap<StoryId, u32>,
     /// Something was moved or broken under the run, and it knows.
@@ -65,6 +64,7 @@ pub(crate) struct Watch {
     wanted: BTreeSet<StoryId>,
     /// The last thing heard was that these are to be tried again.
     to_be_open: BTreeSet<StoryId>,
+    sent_back: BTreeMap<AttemptId, u32>,
     /// Attempts whose agents were called after the money was spent, since the run was taken up.
     overspent: BTreeSet<AttemptId>,
 }
@@ -135,6 +135,7 @@ impl Watch {
                 return Err(format!("{story} was to be tried again, and is {:?}", charged.map(|r| &r.state)));
             }
         }
+        self.providers.charged(run)?;
         for (story, record) in run.records() {
             if record.charged > run.policy().max_retries + 1 {
                 return Err(format!("{} is charged {} attempts", story.id, record.charged));
@@ -171,7 +172,8 @@ impl Watch {
     }
 
     /// The fact changed how far its attempt is.
-    pub(crate) fn took_effect(&mut self, fact: &Fact) {
+    pub(crate) fn took_effect(&mut self, fact: &Fact, at: Timestamp, policy: &Policy) {
+        self.providers.told(fact, at, policy);
         self.halted |= matches!(fact, Fact::Trespassed { .. } | Fact::RepositoryBroken { .. });
     }
 
@@ -198,8 +200,7 @@ impl Watch {
         self.stop = None;
         self.pause = false;
         self.excuses += 1;
-        self.limits_in_a_row = 0;
-        self.provider_in_a_row = 0;
+        self.providers.restarted();
         if let Activity::Ended(outcome) | Activity::Ending(outcome) = before
             && matches!(outcome, Outcome::Paused { .. } | Outcome::Failed | Outcome::Environment { .. })
         {
@@ -208,21 +209,9 @@ impl Watch {
     }
 
     /// How a call really ended.
-    pub(crate) fn ended(&mut self, end: &AgentEnd, lanes: usize) -> Result<(), Breach> {
-        match end {
-            AgentEnd::Limit { .. } => self.limits_in_a_row += 1,
-            AgentEnd::Overloaded { .. } | AgentEnd::Network { .. } => self.provider_in_a_row += 1,
-            AgentEnd::SignIn { .. } | AgentEnd::NoCredit { .. } | AgentEnd::CannotStart { .. } | AgentEnd::Stopped => {}
-            _ => {
-                (self.limits_in_a_row, self.provider_in_a_row) = (0, 0);
-                return Ok(());
-            }
-        }
-        self.excuses += 1;
-        // Those that run when a limit is met meet it too.
-        if self.limits_in_a_row as usize > LIMITS_IN_A_ROW * lanes {
-            return Err(format!("{} calls in a row ran into a limit", self.limits_in_a_row));
-        }
+    pub(crate) fn ended(&mut self, agent: Option<&AgentId>, end: &AgentEnd, policy: &Policy) -> Result<(), Breach> {
+        let Some(agent) = agent else { return Ok(()) };
+        self.excuses += u32::from(self.providers.ended(agent, end, policy)?);
         Ok(())
     }
 
@@ -242,6 +231,7 @@ impl Watch {
         match effect {
             Effect::Begin { attempt, .. }
             | Effect::StartAgent { attempt, .. }
+            | Effect::Review { attempt, .. }
             | Effect::Merge { attempt, .. }
             | Effect::Land { attempt, .. }
                 if self.halted =>
@@ -257,7 +247,8 @@ impl Watch {
                 return Err(format!("{attempt}: {effect:?}, although its story is skipped"));
             }
             Effect::Begin { attempt, lane } => self.begins(attempt, *lane, policy, run)?,
-            Effect::StartAgent { attempt, brief, .. } => {
+            Effect::StartAgent { attempt, agent, brief, .. } => {
+                self.providers.called(attempt, agent, policy, run)?;
                 if stopped_now {
                     return Err(format!("{attempt}: an agent is started although the run is to stop at once"));
                 }
@@ -267,10 +258,17 @@ impl Watch {
                 self.release(attempt);
                 self.calls_agent(attempt, brief, policy, run)?;
             }
-            Effect::Merge { attempt, .. } | Effect::Land { attempt, .. } | Effect::RunCheck { attempt, .. }
+            Effect::Merge { attempt, .. }
+            | Effect::Land { attempt, .. }
+            | Effect::RunCheck { attempt, .. }
+            | Effect::Review { attempt, .. }
                 if stopped_now =>
             {
                 return Err(format!("{attempt}: work goes on although the run is to stop at once"));
+            }
+            Effect::Review { attempt, agent, .. } => {
+                self.providers.reviews(attempt, agent, run.last_at())?;
+                self.counts(attempt, policy, run)?;
             }
             Effect::Merge { attempt, onto: Onto::Candidate(first), .. } => {
                 if run.attempt(&first.attempt).is_none() {
@@ -292,6 +290,8 @@ impl Watch {
             Effect::Land { attempt, .. } => self.takes_turn(attempt)?,
             Effect::Revert { attempt, reason } => {
                 self.release(attempt);
+                let excused = reason == "no agent can be called just now" || reason.contains("that it was to review");
+                self.excuses += u32::from(excused);
                 if reason.starts_with("not merged") {
                     self.excuses += 1;
                     let times = self.unmerged.entry(attempt.story.clone()).or_default();
@@ -342,6 +342,27 @@ impl Watch {
                 return Err(format!("{attempt}: repair {repairs} is one too many"));
             }
         }
+        if !brief.findings.is_empty() {
+            self.providers.may_send_back(attempt)?;
+            let times = self.sent_back.entry(attempt.clone()).or_default();
+            *times += 1;
+            if *times > policy.max_reviews {
+                return Err(format!("{attempt} is sent back a {times}. time"));
+            }
+        }
+        self.counts(attempt, policy, run)?;
+        for text in &brief.guidance {
+            let before = self.carried.entry(text.clone()).or_default();
+            if before.iter().any(|a| a == attempt || self.concluded.contains(a)) {
+                return Err(format!("{attempt}: the prompt carries `{text}` again"));
+            }
+            before.insert(attempt.clone());
+        }
+        Ok(())
+    }
+
+    /// A call is counted, and is within the bounds.
+    fn counts(&mut self, attempt: &AttemptId, policy: &Policy, run: &Run) -> Result<(), Breach> {
         self.calls += 1;
         if policy.budget.iterations.is_some_and(|max| self.calls > max) {
             return Err(format!("{attempt}: call {} is beyond the bound", self.calls));
@@ -352,17 +373,6 @@ impl Watch {
             if self.overspent.len() >= lanes(policy, run) {
                 return Err(format!("{attempt}: an agent is started although the money is spent"));
             }
-        }
-        let troubles = (policy.provider_retries as usize + 1) * lanes(policy, run);
-        if self.provider_in_a_row as usize >= troubles {
-            return Err(format!("{} calls in a row did not get through", self.provider_in_a_row));
-        }
-        for text in &brief.guidance {
-            let before = self.carried.entry(text.clone()).or_default();
-            if before.iter().any(|a| a == attempt || self.concluded.contains(a)) {
-                return Err(format!("{attempt}: the prompt carries `{text}` again"));
-            }
-            before.insert(attempt.clone());
         }
         Ok(())
     }
@@ -437,7 +447,9 @@ impl Watch {
         let named = |text: &str| if text.is_empty() { Err(format!("{outcome:?} names no reason")) } else { Ok(()) };
         match outcome {
             Outcome::Complete if !open.is_empty() => Err(format!("the run says that it is complete; open: {open:?}")),
-            Outcome::Failed if open.is_empty() => Err("the run says that it failed, and all is done".to_owned()),
+            Outcome::Failed if open.is_empty() && !taken_out_in_vain(run, world) => {
+                Err("the run says that it failed, and all is done".to_owned())
+            }
             Outcome::Failed => {
                 let unexplained = run.records().find(|(_, r)| {
                     r.selected
@@ -460,6 +472,11 @@ impl Watch {
             | Outcome::Environment { reason } => named(reason),
         }
     }
+}
+
+/// A person took a story out of the spec while it was worked on, and then it failed.
+fn taken_out_in_vain(run: &Run, world: &World) -> bool {
+    run.records().any(|(s, r)| r.state == StoryState::Failed && world.plan.story(&s.id).is_none())
 }
 
 /// What was taken out of a lane is kept, and the run knows where.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ralphloop_core::effect::Ground;
 use ralphloop_core::event::{CheckRef, PlanChange};
 use ralphloop_core::evidence::{AgentReport, CheckResult};
-use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, StoryId, TreeId};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, CommitId, StoryId, TreeId};
 use ralphloop_core::plan::{Plan, Story, WorkState};
 use ralphloop_core::units::Timestamp;
 
@@ -32,6 +32,16 @@ pub(super) struct Seen {
     pub(super) base: usize,
     pub(super) changed: bool,
     pub(super) ticked: bool,
+}
+
+/// How an agent's provider stands.
+#[derive(Debug, Default)]
+pub(super) struct Provider {
+    pub(super) limited_until: Option<Timestamp>,
+    /// So many requests more it refuses.
+    pub(super) overloaded: u64,
+    /// Nobody is signed in, or there is no credit, until a person acts.
+    pub(super) closed: bool,
 }
 
 /// How often lanes met on the branch.
@@ -70,6 +80,7 @@ pub(crate) struct World {
     /// Attempts whose work was taken out of a lane.
     pub(crate) put_back: BTreeSet<AttemptId>,
     pub(super) started: BTreeSet<CallKey>,
+    pub(super) reviewed: BTreeSet<(AttemptId, u32)>,
     /// In which files each call was to resolve conflicts.
     pub(super) told: BTreeMap<CallKey, Vec<String>>,
     /// How each call really ended.
@@ -79,8 +90,8 @@ pub(crate) struct World {
     pub(super) results: BTreeMap<(CallKey, CheckRef), (TreeId, CheckResult)>,
     pub(super) baselines: BTreeMap<(StoryId, usize, CheckRef), CheckResult>,
     pub(super) cache: BTreeMap<(TreeId, CheckRef, StoryId), CheckResult>,
-    pub(crate) limited_until: Option<Timestamp>,
-    pub(crate) overloaded: u64,
+    /// Each agent has a provider of its own.
+    pub(super) providers: BTreeMap<AgentId, Provider>,
     pub(super) broken: bool,
     /// Somebody moved the branch or the user's checkout.
     pub(super) moved: bool,
@@ -112,14 +123,14 @@ impl World {
             kept: BTreeSet::new(),
             put_back: BTreeSet::new(),
             started: BTreeSet::new(),
+            reviewed: BTreeSet::new(),
             told: BTreeMap::new(),
             ends: BTreeMap::new(),
             seen: BTreeMap::new(),
             results: BTreeMap::new(),
             baselines: BTreeMap::new(),
             cache: BTreeMap::new(),
-            limited_until: None,
-            overloaded: 0,
+            providers: BTreeMap::new(),
             broken: false,
             moved: false,
             meetings: Meetings::default(),
@@ -229,9 +240,9 @@ impl World {
         self.unreadable = false;
         self.broken = false;
         self.moved = false;
-        self.overloaded = 0;
+        self.providers.values_mut().for_each(|provider| provider.overloaded = 0);
         if rng.chance(500) {
-            self.limited_until = None;
+            self.providers.clear();
             self.cannot_run = [false; 2];
         }
         self.edit_spec(rng, faults);

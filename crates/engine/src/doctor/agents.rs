@@ -1,34 +1,49 @@
 //! The agents: which are here, their versions, and whether they look signed in.
 
+use std::collections::BTreeSet;
+
 use ralphloop_agent::client::KnownClient;
 
 use super::{Finding, Subject};
 use crate::agents::{Found, look as look_for, signed_in_by};
-use crate::start::check_agent;
+use crate::start::{StartError, check_agent};
 
-/// The agent that a run would use, then the others that are here.
+/// The agents that a run would use, then the others that are here.
 pub(super) async fn look(subject: &Subject) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let chosen = &subject.agent;
-    let program = chosen.invocation().program;
-    match (check_agent(chosen), chosen.client()) {
-        (Err(error), Some(client)) => {
-            let remedy = format!("{}; or name another with --agent or --agent-command", client.install);
-            findings.push(Finding::error("agent", error.to_string(), remedy));
+    let some_here = subject.agents.iter().any(|agent| check_agent(agent).is_ok());
+    let missing = |error: StartError, remedy: String| {
+        if some_here {
+            Finding::warn("agent", format!("{error}; a run goes on without it"), remedy)
+        } else {
+            Finding::error("agent", error.to_string(), remedy)
         }
-        (Err(error), None) => {
-            findings.push(Finding::error("agent", error.to_string(), "name another with --agent or --agent-command"));
+    };
+    let mut seen = BTreeSet::new();
+    for chosen in subject.agents.iter().filter(|agent| seen.insert(agent.invocation().program)) {
+        match (check_agent(chosen), chosen.client()) {
+            (Err(error), Some(client)) => {
+                findings.push(missing(
+                    error,
+                    format!("{}; or name another with --agent or --agent-command", client.install),
+                ));
+            }
+            (Err(error), None) => {
+                findings.push(missing(error, "name another with --agent or --agent-command".to_owned()));
+            }
+            (Ok(()), Some(client)) => {
+                let version = subject.version(client.program).await;
+                findings.extend(client_here(client, version, signed_in_by(&client.sign_in)));
+            }
+            // A program of the user's own is not run to see what it says.
+            (Ok(()), None) => {
+                findings.push(Finding::ok("agent", format!("`{}` is here", chosen.invocation().program)));
+            }
         }
-        (Ok(()), Some(client)) => {
-            let version = subject.version(client.program).await;
-            findings.extend(client_here(client, version, signed_in_by(&client.sign_in)));
-        }
-        // A program of the user's own is not run to see what it says.
-        (Ok(()), None) => findings.push(Finding::ok("agent", format!("`{program}` is here"))),
     }
     for found in look_for(&subject.spawner, &subject.project, subject.timeout).await {
         let Found { client, here, version, signed_in_by } = found;
-        if here && chosen.client().is_none_or(|chosen| chosen.name != client.name) {
+        if here && subject.agents.iter().all(|chosen| chosen.client() != Some(client)) {
             findings.extend(client_here(client, version, signed_in_by));
         }
     }

@@ -7,7 +7,7 @@ mod repository;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ralphloop_agent::client::Agent;
+use ralphloop_agent::chain::Chain;
 
 use crate::process::Spawner;
 use crate::start;
@@ -70,8 +70,8 @@ pub struct Subject {
     pub spawner: Spawner,
     /// How long each may take.
     pub timeout: Duration,
-    /// The agent that a run would use.
-    pub agent: Agent,
+    /// The agents that a run would use.
+    pub agents: Chain,
 }
 
 /// Looks at everything.

@@ -1,23 +1,26 @@
 //! One call of an agent in the lane: prompt in, stream decoded and kept, all of it gone at the end.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use ralphloop_agent::client::{Format, LONGEST_ARGUMENT, PromptDelivery};
+use ralphloop_agent::client::{Agent, Format, LONGEST_ARGUMENT, PromptDelivery};
 use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
+use ralphloop_agent::prices::Prices;
 use ralphloop_agent::prompt;
 use ralphloop_core::effect::Brief;
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
-use ralphloop_core::ids::{AttemptId, CallNumber};
-use ralphloop_core::run::Run;
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber};
+use ralphloop_core::outcome::Bound;
+use ralphloop_core::run::{Allowance, Run};
 use tokio_util::sync::CancellationToken;
 
 use super::Parts;
 use super::recorder::Recorder;
 use crate::inside::Handed;
-use crate::process::{Running, SpawnError, StopLevel, Stream};
-use crate::settings::Settings;
+use crate::process::{Running, StopLevel, Stream};
+use crate::settings::{Settings, Times};
 use crate::{clock, invoke, transcript};
 
 /// How long the end of a quiet agent's transcript may wait to be readable.
@@ -44,48 +47,107 @@ pub(super) fn prompt(run: &Run, attempt: &AttemptId, brief: &Brief, settings: &S
     .map_err(|e| e.to_string())
 }
 
-pub(super) async fn run(
-    parts: &Parts,
-    attempt: AttemptId,
+/// A call of an agent, with all that it needs of the run.
+pub(super) struct Calling {
     call: CallNumber,
     prompt: Result<String, String>,
-    time: Duration,
-    cancel: CancellationToken,
-) {
-    let began = Instant::now();
+    pub(super) with: With,
+}
+
+/// Which agent is called, and within which bounds.
+pub(super) struct With {
+    pub(super) agent: Agent,
+    times: Times,
+    allowance: Allowance,
+}
+
+impl With {
+    /// This agent, within the time and the budget that the run has left.
+    pub(super) fn of(agent: Agent, run: &Run, settings: &Settings) -> Self {
+        let time = run.time_left().map_or(settings.times.agent, |left| left.min(settings.times.agent));
+        Self { agent, times: Times { agent: time, ..settings.times }, allowance: run.allowance() }
+    }
+}
+
+impl Calling {
+    /// The call of `agent`, within the time that the run has left.
+    pub(super) fn of(
+        call: CallNumber,
+        agent: &AgentId,
+        prompt: Result<String, String>,
+        run: &Run,
+        settings: &Settings,
+    ) -> Self {
+        // The run calls those of its chain, which is that of the settings.
+        let agent = settings.agents.get(agent).unwrap_or(settings.agents.first()).clone();
+        Self { call, prompt, with: With::of(agent, run, settings) }
+    }
+}
+
+pub(super) async fn run(parts: &Parts, attempt: AttemptId, calling: Calling, cancel: CancellationToken) {
+    let Calling { call, prompt, with } = calling;
+    let agent = Some(with.agent.id());
+    let started = Fact::AgentStarted { attempt: attempt.clone(), call, agent: agent.clone() };
+    let site = Site {
+        attempt: &attempt,
+        folder: &parts.work.project,
+        transcript: transcript::path_of(parts.shared.folder.path(), &attempt, call),
+        heard_as: Some(call),
+        started,
+    };
     let report = match prompt {
         Err(message) => gone(AgentEnd::CannotStart { message }),
         Ok(prompt) if let Some(inside) = &parts.shared.inside => {
-            let handed = inside.hand_over(
-                (&attempt, call),
-                &prompt,
-                parts.work.project.clone(),
-                parts.environment.clone(),
-                time,
-            );
-            parts.shared.say(Fact::AgentStarted { attempt: attempt.clone(), call });
+            let (folder, environment) = (parts.work.project.clone(), parts.environment.clone());
+            let handed = inside.hand_over((&attempt, call), &prompt, folder, environment, with.times.agent);
+            parts.shared.say(site.started.clone());
             match handed {
-                Some(handed) => answered(parts, &attempt, call, &prompt, handed, &cancel, began).await,
+                Some(handed) => answered(parts, &site, &with, &prompt, handed, &cancel).await,
                 None => gone(AgentEnd::Stopped),
             }
         }
-        Ok(prompt) if !fits(&prompt, parts.shared.settings.agent.invocation().prompt) => {
-            gone(AgentEnd::PromptTooLong {
-                message: format!("a prompt of {} bytes does not fit into an argument of a program", prompt.len()),
-            })
-        }
-        Ok(prompt) => match start(parts, &prompt, time, cancel).await {
-            Err(error) => gone(AgentEnd::CannotStart { message: error.to_string() }),
+        Ok(prompt) => carry_out(parts, &with, &prompt, site, cancel).await.0,
+    };
+    parts.shared.say(Fact::AgentEnded { attempt, call, agent, report: Box::new(report) });
+}
+
+/// Where a call happens, and what is told of it.
+pub(super) struct Site<'a> {
+    pub(super) attempt: &'a AttemptId,
+    /// The folder that the agent works in.
+    pub(super) folder: &'a Path,
+    pub(super) transcript: PathBuf,
+    /// As which call of the attempt views hear it talk, if they do.
+    pub(super) heard_as: Option<CallNumber>,
+    /// What is said once it runs.
+    pub(super) started: Fact,
+}
+
+/// One call of an agent, from its start until all of it is gone: the report, and the whole final message if it finished.
+pub(super) async fn carry_out(
+    parts: &Parts,
+    with: &With,
+    prompt: &str,
+    site: Site<'_>,
+    cancel: CancellationToken,
+) -> (AgentReport, String) {
+    let began = Instant::now();
+    let (report, message) = if fits(prompt, with.agent.invocation().prompt) {
+        let call = invoke::call(&with.agent, site.folder, prompt, &parts.environment, with.times, cancel);
+        match parts.shared.spawner.start(call).await {
+            Err(error) => (gone(AgentEnd::CannotStart { message: error.to_string() }), String::new()),
             Ok(running) => {
                 // Only for the case that this process and the agent's supervisor are killed at once.
                 drop(parts.shared.folder.note_child(&running.record()));
-                parts.shared.say(Fact::AgentStarted { attempt: attempt.clone(), call });
-                watch(parts, &attempt, call, &prompt, running, began).await
+                parts.shared.say(site.started.clone());
+                watch(parts, &site, with, prompt, running, began).await
             }
-        },
+        }
+    } else {
+        let message = format!("a prompt of {} bytes does not fit into an argument of a program", prompt.len());
+        (gone(AgentEnd::PromptTooLong { message }), String::new())
     };
-    let report = Box::new(AgentReport { took: began.elapsed(), ..redacted(parts, report) });
-    parts.shared.say(Fact::AgentEnded { attempt, call, report });
+    (AgentReport { took: began.elapsed(), ..redacted(parts, report) }, message)
 }
 
 /// Whether the agent can be given so long a prompt.
@@ -93,31 +155,47 @@ fn fits(prompt: &str, delivery: PromptDelivery) -> bool {
     delivery == PromptDelivery::Stdin || prompt.len() <= LONGEST_ARGUMENT
 }
 
-async fn start(parts: &Parts, prompt: &str, time: Duration, cancel: CancellationToken) -> Result<Running, SpawnError> {
-    let call = invoke::call(&parts.shared.settings, &parts.work.project, prompt, &parts.environment, time, cancel);
-    parts.shared.spawner.start(call).await
-}
-
 /// Why we ended the agent ourselves, if we did.
 enum OurReason {
     Loop { call: String, times: u32 },
     Transcript { message: String },
+    Budget { bound: Bound, message: String },
+}
+
+/// Which bound a call has passed that has used so much, if any.
+fn over_budget(allowance: Allowance, prices: &Prices, model: Option<&str>, so_far: &Usage) -> Option<OurReason> {
+    let over = |bound, what: String| {
+        let message = format!("the agent was ended in the middle of its call: {what} were left with the margin");
+        Some(OurReason::Budget { bound, message })
+    };
+    if let Some(most) = allowance.tokens
+        && so_far.tokens() > most
+    {
+        return over(Bound::Tokens, format!("it had used {} tokens, and {most}", so_far.tokens()));
+    }
+    let cost = so_far.money().or_else(|| prices.at_least(model, so_far))?;
+    match allowance.cost {
+        Some(most) if cost > most => over(Bound::Cost, format!("it had cost {cost}, and {most}")),
+        _ => None,
+    }
 }
 
 async fn watch(
     parts: &Parts,
-    attempt: &AttemptId,
-    call: CallNumber,
+    site: &Site<'_>,
+    with: &With,
     prompt: &str,
     mut running: Running,
     began: Instant,
-) -> AgentReport {
+) -> (AgentReport, String) {
+    let agent = &with.agent;
     let mut ours = None;
-    let mut transcript = begin_transcript(parts, attempt, call, &mut ours);
-    let mut decoder = Decoder::new(parts.shared.settings.agent.format, prompt, LOOP_AFTER);
+    let mut transcript = begin_transcript(parts, site, &mut ours);
+    let mut decoder = Decoder::new(agent.format, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     let mut hurried = false;
     let mut unflushed = false;
+    let mut model = agent.model.clone();
     if ours.is_some() {
         running.stop(StopLevel::Gentle);
     }
@@ -154,78 +232,108 @@ async fn watch(
                     ours = Some(OurReason::Loop { call: call.clone(), times: *times });
                     running.stop(StopLevel::Gentle);
                 }
+                AgentEvent::SessionStarted { model: Some(told), .. } => model = Some(told.clone()),
+                AgentEvent::Usage { so_far } if ours.is_none() => {
+                    ours = over_budget(with.allowance, &parts.shared.settings.prices, model.as_deref(), so_far);
+                    if ours.is_some() {
+                        running.stop(StopLevel::Gentle);
+                    }
+                }
                 _ => {}
             }
-            parts.shared.talk(attempt, call, event);
+            site.heard(parts, event);
         }
     }
     let ending = running.wait().await;
     let process = match ending {
         Ok(ending) => invoke::process_end(&ending),
-        Err(error) => return gone(AgentEnd::Internal { message: error.to_string() }),
+        Err(error) => return (gone(AgentEnd::Internal { message: error.to_string() }), String::new()),
     };
-    let mut report = conclude(parts, attempt, call, decoder, process, began);
+    let (mut report, message) = conclude(parts, site, agent, decoder, process, began);
     end_transcript(transcript, &mut ours).await;
     match ours {
         Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
         Some(OurReason::Transcript { message }) => report.end = AgentEnd::Internal { message },
+        // What came to its end before it could be ended has the usual end; the next call does not start.
+        Some(OurReason::Budget { .. }) if report.end == AgentEnd::Finished => {}
+        Some(OurReason::Budget { bound, message }) => report.end = AgentEnd::OverBudget { bound, message },
         None => {}
     }
-    report
+    (report, message)
+}
+
+impl Site<'_> {
+    fn heard(&self, parts: &Parts, event: AgentEvent) {
+        if let Some(call) = self.heard_as {
+            parts.shared.talk(self.attempt, call, event);
+        }
+    }
+}
+
+/// The use of an agent with what it comes to by list prices, if it does not say so itself.
+pub(crate) fn priced(usage: Usage, model: Option<&str>, agent: &Agent, prices: &Prices) -> Usage {
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let billed = agent.client().is_some_and(|client| client.billed_by.iter().any(is_set));
+    let estimate = match usage.cost {
+        Some(_) => None,
+        None => prices.cost(model.or(agent.model.as_deref()), &usage),
+    };
+    Usage { estimate, covered: usage.covered.filter(|_| !billed), ..usage }
 }
 
 /// Waits for what the session that drives the run has to say of a call; it reads like the output of a program that prints
 /// its last words only.
 async fn answered(
     parts: &Parts,
-    attempt: &AttemptId,
-    call: CallNumber,
+    site: &Site<'_>,
+    with: &With,
     prompt: &str,
     handed: Handed,
     cancel: &CancellationToken,
-    began: Instant,
 ) -> AgentReport {
+    let began = Instant::now();
     let (words, process) = handed.ended(cancel).await;
     let mut ours = None;
-    let transcript = begin_transcript(parts, attempt, call, &mut ours);
+    let transcript = begin_transcript(parts, site, &mut ours);
     let mut decoder = Decoder::new(Format::Text, prompt, LOOP_AFTER);
     let mut events = Vec::new();
     decoder.push(AgentStream::Stdout, words.as_bytes(), &mut events);
-    events.drain(..).for_each(|event| parts.shared.talk(attempt, call, event));
+    events.drain(..).for_each(|event| site.heard(parts, event));
     if let Some(recorder) = &transcript {
         // Why it failed, the end of the transcript says.
         drop(recorder.write(transcript::Stream::Out, words.into_bytes()).await);
     }
-    let mut report = conclude(parts, attempt, call, decoder, process, began);
+    let (mut report, _) = conclude(parts, site, &with.agent, decoder, process, began);
     end_transcript(transcript, &mut ours).await;
     if let Some(OurReason::Transcript { message }) = ours {
         report.end = AgentEnd::Internal { message };
     }
-    report
+    AgentReport { took: began.elapsed(), ..redacted(parts, report) }
 }
 
-/// What a call came to, once all of its words are read.
+/// What a call came to, once all of its words are read; and the whole final message of one that finished.
 fn conclude(
     parts: &Parts,
-    attempt: &AttemptId,
-    call: CallNumber,
+    site: &Site<'_>,
+    agent: &Agent,
     decoder: Decoder,
     process: ProcessEnd,
     began: Instant,
-) -> AgentReport {
+) -> (AgentReport, String) {
     let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
     let ending = Ending {
         process,
-        story: &attempt.story,
+        story: &site.attempt.story,
         grammar: &parts.shared.settings.grammar,
         clock: &clock,
         took: began.elapsed(),
-        sign_in: parts.shared.settings.agent.sign_in(),
+        sign_in: agent.sign_in(),
     };
     let mut events = Vec::new();
-    let report = decoder.finish(ending, &mut events);
-    events.into_iter().for_each(|event| parts.shared.talk(attempt, call, event));
-    report
+    let (mut report, message) = decoder.finish_with_message(ending, &mut events);
+    events.into_iter().for_each(|event| site.heard(parts, event));
+    report.usage = priced(report.usage, report.model.as_deref(), agent, &parts.shared.settings.prices);
+    (report, message)
 }
 
 async fn end_transcript(transcript: Option<Recorder>, ours: &mut Option<OurReason>) {
@@ -236,14 +344,8 @@ async fn end_transcript(transcript: Option<Recorder>, ours: &mut Option<OurReaso
     }
 }
 
-fn begin_transcript(
-    parts: &Parts,
-    attempt: &AttemptId,
-    call: CallNumber,
-    ours: &mut Option<OurReason>,
-) -> Option<Recorder> {
-    let path = transcript::path_of(parts.shared.folder.path(), attempt, call);
-    match Recorder::begin(path, parts.shared.redactor.clone()) {
+fn begin_transcript(parts: &Parts, site: &Site<'_>, ours: &mut Option<OurReason>) -> Option<Recorder> {
+    match Recorder::begin(site.transcript.clone(), parts.shared.redactor.clone()) {
         Ok(recorder) => Some(recorder),
         Err(error) => {
             *ours = Some(OurReason::Transcript { message: error.to_string() });
@@ -253,7 +355,7 @@ fn begin_transcript(
 }
 
 /// A report of an agent of which nothing was seen.
-fn gone(end: AgentEnd) -> AgentReport {
+pub(super) fn gone(end: AgentEnd) -> AgentReport {
     AgentReport {
         end,
         claim: Claim::None { near_miss: None },
@@ -261,6 +363,7 @@ fn gone(end: AgentEnd) -> AgentReport {
         usage: Usage::default(),
         took: Duration::ZERO,
         learnings: Vec::new(),
+        model: None,
     }
 }
 
@@ -278,6 +381,7 @@ fn redacted(parts: &Parts, report: AgentReport) -> AgentReport {
         claim,
         last_words: text(&report.last_words),
         learnings: report.learnings.iter().map(|l| text(l)).collect(),
+        model: report.model.as_deref().map(text),
         ..report
     }
 }
@@ -295,6 +399,7 @@ fn redacted_end(mut end: AgentEnd, text: &dyn Fn(&str) -> String) -> AgentEnd {
         | AgentEnd::ModelUnknown { message }
         | AgentEnd::CannotStart { message }
         | AgentEnd::Internal { message }
+        | AgentEnd::OverBudget { message, .. }
         | AgentEnd::Silent { last_output: message, .. }
         | AgentEnd::Looped { call: message, .. } => *message = text(message),
         AgentEnd::Finished

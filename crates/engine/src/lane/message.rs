@@ -2,7 +2,7 @@
 
 use ralphloop_agent::sanitize;
 use ralphloop_core::effect::Ground;
-use ralphloop_core::ids::{AttemptId, RunId, StoryId};
+use ralphloop_core::ids::{AgentId, AttemptId, RunId, StoryId};
 use ralphloop_core::run::Run;
 
 /// Columns of a commit's subject.
@@ -24,6 +24,7 @@ pub(super) struct Message {
 
 /// That of a story that is proven so. Secrets in it are masked by `redact`, but for the names by which it is found again.
 pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground, redact: &dyn Fn(&str) -> String) -> Message {
+    let record = run.record(&attempt.story);
     let title = run.plan().story(&attempt.story).map(|s| s.title.as_str()).unwrap_or_default();
     let first = title.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or_default();
     let one = |text: &str| sanitize::one_line(text, SUBJECT);
@@ -40,11 +41,18 @@ pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground, redact: &dyn Fn
         ("Story", trailer_id(&attempt.story)),
         ("Attempt", attempt.number.to_string()),
         ("Work", one(&run.plan().work.to_string())),
-        ("Agent", one(&redact(run.agent()))),
+        ("Agent", one(&redact(record.and_then(|r| r.agent.as_ref()).map_or(run.agent(), AgentId::as_str)))),
         ("Checks", checks.to_owned()),
     ];
-    if let Some(cost) = run.record(&attempt.story).and_then(|r| r.usage.cost) {
-        trailers.push(("Cost", format!("{:.4} USD", cost.dollars())));
+    if let Some(model) = record.and_then(|r| r.model.as_deref()) {
+        trailers.push(("Model", one(&redact(model))));
+    }
+    if let Some(reviewed) = record.and_then(|r| r.reviewed.as_ref()) {
+        trailers.push(("Review", one(&redact(&reviewed.to_string()))));
+    }
+    if let Some((usage, cost)) = record.and_then(|r| Some((r.usage, r.usage.money()?))) {
+        let list = if usage.estimate.is_some() { " by list prices" } else { "" };
+        trailers.push(("Cost", format!("{:.4} USD{list}", cost.dollars())));
     }
     let subject = one(&format!("feat({story}): {title}"));
     let trailers: Vec<String> = trailers.iter().map(|(key, value)| format!("Ralphloop-{key}: {value}")).collect();

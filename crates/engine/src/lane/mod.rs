@@ -1,7 +1,7 @@
 //! Working trees in which at most one attempt lives each, and everything that is done in them. Effects go in, facts come
 //! out.
 
-mod agent;
+pub(crate) mod agent;
 mod bring;
 mod check;
 mod generate;
@@ -9,6 +9,7 @@ mod merge;
 pub(crate) mod message;
 pub(crate) mod pool;
 mod recorder;
+mod review;
 mod target;
 pub(crate) mod tree;
 pub(crate) mod worktree;
@@ -279,11 +280,8 @@ enum Order {
         fresh: bool,
     },
     Checkpoint,
-    Agent {
-        call: CallNumber,
-        prompt: Result<String, String>,
-        time: std::time::Duration,
-    },
+    Agent(agent::Calling),
+    Review(Box<review::Review>),
     Inspect {
         call: CallNumber,
         resolves: Vec<String>,
@@ -309,11 +307,17 @@ impl Order {
                 Self::Check { stage, check, what: check::What::of(run, &attempt, check), fresh }
             }
             Effect::Checkpoint { .. } => Self::Checkpoint,
-            Effect::StartAgent { attempt, call, brief } => {
+            Effect::StartAgent { attempt, call, agent, brief } => {
                 let prompt = agent::prompt(run, &attempt, &brief, settings);
-                let time = run.time_left().map_or(settings.times.agent, |left| left.min(settings.times.agent));
-                Self::Agent { call, prompt, time }
+                Self::Agent(agent::Calling::of(call, &agent, prompt, run, settings))
             }
+            Effect::Review { attempt, round, earlier, passed, .. } => Self::Review(Box::new(review::Review::of(
+                (&attempt, round),
+                (earlier, passed),
+                run,
+                settings,
+                &shared.work.project,
+            ))),
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
             Effect::Merge { call, number, onto, .. } => Self::Merge(merge::Order { call, number, onto }),
             Effect::Land { attempt, call, ground } => {
@@ -351,7 +355,8 @@ impl Order {
                 check::run(parts, attempt, stage, check, what.on(inspected), fresh, cancel).await;
             }
             Self::Checkpoint => tree::checkpoint(parts, attempt, inspected.is_some()).await,
-            Self::Agent { call, prompt, time } => agent::run(parts, attempt, call, prompt, time, cancel).await,
+            Self::Agent(calling) => agent::run(parts, attempt, calling, cancel).await,
+            Self::Review(review) => review::run(parts, attempt, *review, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
             Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
             Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,

@@ -119,7 +119,7 @@ impl Message {
             passed: run.records().filter(|(_, record)| record.state.passed()).count(),
             total: run.records().count(),
             iterations: run.calls(),
-            cost_usd: usage.cost.map(Usd::dollars),
+            cost_usd: usage.money().map(Usd::dollars),
             input_tokens: usage.input_tokens,
             output_tokens: usage.output_tokens,
             duration_ms: u64::try_from(run.active_time().as_millis()).unwrap_or(u64::MAX),

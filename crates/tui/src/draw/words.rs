@@ -41,7 +41,7 @@ pub(crate) fn usage(usage: &Usage) -> String {
             format!("{} tokens in, {} out", short(input.unwrap_or(0)), short(output.unwrap_or(0)))
         }
     };
-    match usage.cost {
+    match usage.money_in_words() {
         Some(cost) => format!("{tokens}, {cost}"),
         None => tokens,
     }

@@ -173,7 +173,7 @@ fn call_lines(call: &Called, model: &Model, page: &mut Page) {
             page.say(Tone::Active, format!("{which}: works for {since}"));
         }
         Some(report) => {
-            let cost = report.usage.cost.map_or_else(String::new, |cost| format!(", {cost}"));
+            let cost = report.usage.money_in_words().map_or_else(String::new, |cost| format!(", {cost}"));
             let end = text::one_line(&report.end.in_words(&report.claim));
             page.say(Tone::Plain, format!("{which}: {end} ({}{cost})", words::span(report.took)));
         }
@@ -228,6 +228,12 @@ fn info(model: &Model, watched: &Watched, page: &mut Page) {
     page.say(Tone::Plain, format!("work      {}", text::one_line(&run.plan().work.to_string())));
     page.say(Tone::Plain, format!("run       {}", run.id()));
     page.say(Tone::Plain, format!("agent     {}", text::one_line(run.agent())));
+    for agent in run.chain() {
+        if let Some(away) = run.away(agent) {
+            let agent = text::one_line(agent.as_str());
+            page.say(Tone::Warn, format!("{agent} is not called: {}", text::one_line(away.reason())));
+        }
+    }
     page.say(Tone::Plain, format!("branch    {}", text::one_line(words::branch(run.branch()))));
     let policy = run.policy();
     page.say(Tone::Plain, format!("attempts  {} for each story at most", policy.max_retries.saturating_add(1)));
@@ -258,7 +264,7 @@ fn result(model: &Model, watched: &Watched, page: &mut Page) {
     for (story, record) in run.records() {
         let (tone, mark, word) = words::story(&record.state);
         let attempts = words::count(record.attempts, "attempt", "attempts");
-        let cost = record.usage.cost.map_or_else(String::new, |cost| format!(", {cost}"));
+        let cost = record.usage.money().map_or_else(String::new, |cost| format!(", {cost}"));
         let id = text::one_line(story.id.as_str());
         page.say(tone, format!("{mark} {id}  {}", text::one_line(&story.title)));
         let commit = match &record.state {

@@ -99,7 +99,7 @@ impl Scene {
         let (result, took) = (CheckResult::Passed, Duration::from_secs(2));
         self.fact(Fact::CheckFinished { attempt: attempt.clone(), stage, check, result, cached: false, took });
         self.fact(Fact::CheckpointTaken { attempt: attempt.clone(), notes: Vec::new() });
-        self.fact(Fact::AgentStarted { attempt, call: CallNumber(0) });
+        self.fact(Fact::AgentStarted { attempt, call: CallNumber(0), agent: None });
         self
     }
 

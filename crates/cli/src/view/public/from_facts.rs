@@ -2,10 +2,11 @@
 
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
-use ralphloop_core::ids::StoryId;
-use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
+use ralphloop_core::ids::{AttemptId, StoryId};
+use ralphloop_core::review::Opinion;
+use ralphloop_core::run::{Run, StoryRecord, StoryState};
 
-use super::{CheckWord, ClaimWord, End, EndWord, PublicEvent, RunState, SaidClaim};
+use super::{CheckWord, ClaimWord, End, EndWord, OpinionWord, PublicEvent, RunState, SaidClaim};
 use crate::view::status::outcome_text;
 use crate::view::{branch_name, rfc3339, span};
 
@@ -42,20 +43,53 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
             }]
         }
         Fact::AgentStarted { call, .. } => {
-            vec![PublicEvent::AgentStarted { time, story, attempt: number, repair: call.0, iteration: run.calls() }]
+            let (repair, iteration, agent) = (call.0, run.calls(), agent_of(attempt, run));
+            vec![PublicEvent::AgentStarted { time, story, attempt: number, repair, iteration, agent }]
         }
-        Fact::AgentEnded { call, report, .. } => vec![PublicEvent::AgentEnded {
-            time,
-            story,
-            attempt: number,
-            repair: call.0,
-            end: end(&report.end),
-            claim: claim(&report.claim),
-            cost_usd: report.usage.cost.map(ralphloop_core::units::Usd::dollars),
-            input_tokens: report.usage.input_tokens,
-            output_tokens: report.usage.output_tokens,
-            duration_ms: millis(report.took),
-        }],
+        Fact::AgentEnded { call, report, .. } => {
+            let ended = PublicEvent::AgentEnded {
+                time: time.clone(),
+                story,
+                attempt: number,
+                repair: call.0,
+                end: end(&report.end),
+                claim: claim(&report.claim),
+                agent: agent_of(attempt, run),
+                model: report.model.clone(),
+                cost_usd: report.usage.money().map(ralphloop_core::units::Usd::dollars),
+                estimated: report.usage.estimate.is_some(),
+                input_tokens: report.usage.input_tokens,
+                output_tokens: report.usage.output_tokens,
+                duration_ms: millis(report.took),
+            };
+            std::iter::once(ended).chain(away(time, attempt, run)).collect()
+        }
+        Fact::ReviewStarted { round, agent, .. } => {
+            let (round, agent) = (*round, agent.to_string());
+            vec![PublicEvent::ReviewStarted { time, story, attempt: number, round, agent }]
+        }
+        Fact::ReviewEnded { round, agent, report, .. } => {
+            let (opinion, findings) = match &report.opinion {
+                Opinion::Approves => (OpinionWord::Approves, Vec::new()),
+                Opinion::Objects { findings } => (OpinionWord::Objects, findings.clone()),
+                Opinion::Unclear { .. } => (OpinionWord::Unclear, Vec::new()),
+            };
+            vec![PublicEvent::ReviewEnded {
+                time,
+                story,
+                attempt: number,
+                round: *round,
+                agent: agent.to_string(),
+                end: end(&report.end),
+                opinion,
+                findings,
+                touched: report.touched,
+                cost_usd: report.usage.money().map(ralphloop_core::units::Usd::dollars),
+                input_tokens: report.usage.input_tokens,
+                output_tokens: report.usage.output_tokens,
+                duration_ms: millis(report.took),
+            }]
+        }
         Fact::Landed { commit, notes, .. } => {
             use ralphloop_core::effect::Ground;
             let verified = matches!(run.record(&attempt.story).map(|r| &r.state),
@@ -77,12 +111,20 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
     }
 }
 
-fn reverted(
-    time: String,
-    attempt: &ralphloop_core::ids::AttemptId,
-    kept: Option<String>,
-    run: &Run,
-) -> Vec<PublicEvent> {
+/// The agent of an attempt under way.
+fn agent_of(attempt: &AttemptId, run: &Run) -> Option<String> {
+    run.attempt(attempt).and_then(|attempt| attempt.agent.as_ref()).map(ToString::to_string)
+}
+
+/// The agent of an attempt is not called for now, as its call has just shown.
+fn away(time: String, attempt: &AttemptId, run: &Run) -> Option<PublicEvent> {
+    let agent = run.attempt(attempt)?.agent.as_ref()?;
+    let away = run.away(agent)?;
+    let (agent, reason) = (agent.to_string(), away.reason().to_owned());
+    Some(PublicEvent::AgentAway { time, agent, until: away.until().map(|until| rfc3339(until.at)), reason })
+}
+
+fn reverted(time: String, attempt: &AttemptId, kept: Option<String>, run: &Run) -> Vec<PublicEvent> {
     let record = run.record(&attempt.story);
     let reason = record.and_then(|r| r.reason.clone());
     let story = attempt.story.to_string();
@@ -98,11 +140,13 @@ fn reverted(
         Some(StoryState::Blocked) => events.push(PublicEvent::StoryBlocked { time: time.clone(), story, reason }),
         _ => {}
     }
-    if let Activity::Waiting(wait) = run.activity() {
-        let (resume_at, reason) = (rfc3339(wait.until), wait.reason.clone());
-        events.push(PublicEvent::RunWaiting { time, resume_at, reason });
-    }
+    events.extend(waiting(time, run));
     events
+}
+
+fn waiting(time: String, run: &Run) -> Option<PublicEvent> {
+    let wait = run.wait()?;
+    Some(PublicEvent::RunWaiting { time, resume_at: rfc3339(wait.until), reason: wait.reason.clone() })
 }
 
 fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
@@ -121,8 +165,11 @@ fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
             events
         }
         Fact::PlanChecked { spec } => match spec {
-            PlanChange::Same => Vec::new(),
-            PlanChange::Changed { .. } => vec![PublicEvent::PlanChanged { time, readable: true, message: None }],
+            PlanChange::Same => waiting(time, run).into_iter().collect(),
+            PlanChange::Changed { .. } => {
+                let changed = PublicEvent::PlanChanged { time: time.clone(), readable: true, message: None };
+                std::iter::once(changed).chain(waiting(time, run)).collect()
+            }
             PlanChange::Unreadable { message } => {
                 vec![PublicEvent::PlanChanged { time, readable: false, message: Some(message.clone()) }]
             }
@@ -180,6 +227,7 @@ fn end(end: &AgentEnd) -> End {
         AgentEnd::NoCredit { message } => (EndWord::NoCredit, Some(message.clone())),
         AgentEnd::ModelUnknown { message } => (EndWord::ModelUnknown, Some(message.clone())),
         AgentEnd::CannotStart { message } => (EndWord::CannotStart, Some(message.clone())),
+        AgentEnd::OverBudget { message, .. } => (EndWord::OverBudget, Some(message.clone())),
         AgentEnd::Internal { message } => (EndWord::Internal, Some(message.clone())),
     };
     let resets_at = match end {

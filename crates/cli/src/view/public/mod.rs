@@ -25,7 +25,7 @@ pub(crate) enum PublicEvent {
         work: String,
         /// The branch on which stories land.
         branch: String,
-        /// The agent, and its model if one was named.
+        /// The agents and their models, the preferred first, parted by commas.
         agent: String,
         /// How many stories the plan has.
         stories: usize,
@@ -95,6 +95,8 @@ pub(crate) enum PublicEvent {
         repair: u32,
         /// How many times an agent was started in this run, this one included.
         iteration: u32,
+        /// The agent, and its model if one was named.
+        agent: Option<String>,
     },
     /// The agent is gone, and with it all that it had started.
     #[serde(rename = "agent.ended")]
@@ -111,7 +113,57 @@ pub(crate) enum PublicEvent {
         end: End,
         /// What it claims. Never proof.
         claim: SaidClaim,
-        /// What the call cost, if its client says so.
+        /// The agent, and its model if one was named.
+        agent: Option<String>,
+        /// The model that worked, as the client names it.
+        model: Option<String>,
+        /// What the call cost: as its client says, else by list prices.
+        cost_usd: Option<f64>,
+        /// The cost was computed from list prices.
+        estimated: bool,
+        /// Tokens that it read, cached ones included.
+        input_tokens: Option<u64>,
+        /// Tokens that it wrote.
+        output_tokens: Option<u64>,
+        /// How long it ran.
+        duration_ms: u64,
+    },
+    /// A reviewer looks at proven work: an iteration, too.
+    #[serde(rename = "review.started")]
+    ReviewStarted {
+        /// When.
+        time: String,
+        /// The story's id.
+        story: String,
+        /// Which attempt of it.
+        attempt: u32,
+        /// Which review of the attempt, from 1.
+        round: u32,
+        /// Who reviews, and the model if one was named.
+        agent: String,
+    },
+    /// The reviewer is gone. What it says is advice: only findings send the work back.
+    #[serde(rename = "review.ended")]
+    ReviewEnded {
+        /// When.
+        time: String,
+        /// The story's id.
+        story: String,
+        /// Which attempt of it.
+        attempt: u32,
+        /// Which review of the attempt, from 1.
+        round: u32,
+        /// Who reviewed, and the model if one was named.
+        agent: String,
+        /// How its call ended.
+        end: End,
+        /// What it thinks.
+        opinion: OpinionWord,
+        /// What it found, a sentence each.
+        findings: Vec<String>,
+        /// It changed the tree, which it must not: the attempt is put back, and it is not asked again.
+        touched: bool,
+        /// What the call cost: as its client says, else by list prices.
         cost_usd: Option<f64>,
         /// Tokens that it read, cached ones included.
         input_tokens: Option<u64>,
@@ -169,6 +221,18 @@ pub(crate) enum PublicEvent {
         story: String,
         /// What is missing, in the agent's words.
         reason: Option<String>,
+    },
+    /// An agent is not called for a while, or not before somebody acts: its provider's limit, a failing provider, a sign-in.
+    #[serde(rename = "agent.away")]
+    AgentAway {
+        /// When.
+        time: String,
+        /// The agent, and its model if one was named.
+        agent: String,
+        /// When it is called again; absent if a person has to act first.
+        until: Option<String>,
+        /// Why, and what mends it.
+        reason: String,
     },
     /// The run waits for the provider.
     #[serde(rename = "run.waiting")]
@@ -244,6 +308,16 @@ pub(crate) enum PublicEvent {
     },
 }
 
+/// What a reviewer thinks.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OpinionWord {
+    Approves,
+    Objects,
+    Unclear,
+}
+
 /// How a gate or check ended.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -292,6 +366,7 @@ pub(crate) enum EndWord {
     NoCredit,
     ModelUnknown,
     CannotStart,
+    OverBudget,
     Stopped,
     Internal,
 }
