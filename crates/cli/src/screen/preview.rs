@@ -180,7 +180,10 @@ fn choices_of(prepared: &Prepared) -> (Choices, bool) {
     let command = settings.agent_command.clone();
     let (agent, model) = match &command {
         Some(command) => (command.clone(), String::new()),
-        None => (prepared.settings.agents.first().name.clone(), prepared.settings.agents.first().model.clone().unwrap_or_default()),
+        None => (
+            prepared.settings.agents.first().name.clone(),
+            prepared.settings.agents.first().model.clone().unwrap_or_default(),
+        ),
     };
     let (jobs, retries) = (settings.jobs.show(), settings.max_retries.to_string());
     (Choices { agent, model, jobs, retries }, command.is_some())
