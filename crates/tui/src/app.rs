@@ -31,12 +31,10 @@ pub fn now() -> Timestamp {
 }
 
 /// How the terminal is used.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Use {
     /// The mouse selects, scrolls and turns tabs; the terminal's own selection then needs Shift.
     pub mouse: bool,
-    /// What is sent to this process. Taken over by who shows the screen, so that nothing is lost before it is there.
-    pub signals: Signals,
 }
 
 /// The size of the terminal, in columns and rows.

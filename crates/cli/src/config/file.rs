@@ -25,10 +25,6 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
     let fault = |message: String, span: std::ops::Range<usize>, label: &str| {
         CliError::usage(message).excerpt(Excerpt::new(path, text, span, label))
     };
-    let described = |Fault { message, span, label, hint }: Fault| {
-        let error = fault(message, span, &label);
-        if let Some(hint) = hint { error.hint(hint) } else { error }
-    };
     let table = DeTable::parse(text).map_err(|error| {
         fault("the configuration is no valid TOML".to_owned(), error.span().unwrap_or(0..0), error.message())
     })?;

@@ -250,7 +250,7 @@ fn an_agent_that_a_stronger_place_names_comes_before_a_command() {
     let places = Places::new("agent_command = \"./mine\"\nagent = \"codex\"\n", "");
     assert_eq!(places.load(&[], &[]).unwrap().settings.agent_command.as_deref(), Some("./mine"));
     let named = places.load(&[], &["--agent", "gemini"]).unwrap().settings;
-    assert_eq!((named.agent_command, named.agent.map(|agent| agent.name)), (None, Some("gemini".to_owned())));
+    assert_eq!((named.agent_command, named.agent.map(|agents| agents.show())), (None, Some("gemini".to_owned())));
     let both = places.load(&[], &["--agent", "gemini", "--agent-command", "./other"]).unwrap().settings;
     assert_eq!(both.agent_command.as_deref(), Some("./other"));
 }

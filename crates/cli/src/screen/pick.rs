@@ -199,7 +199,7 @@ impl Clerk {
     }
 
     fn begin(&mut self, prepared: Prepared) -> Result<Option<(Place, Begun)>, CliError> {
-        let mut asker = ByScreen { told: String::new(), screen: &self.screen, answers: &self.answers };
+        let mut asker = ByScreen { told: String::new(), screen: &self.screen, answers: &mut self.answers };
         self.runtime.clone().block_on(async {
             let place = repository::open(&self.host).await?;
             let begun = begin(prepared, self.called.wish.clone(), Some(&mut asker), &place, &self.host).await?;
@@ -220,7 +220,7 @@ fn found(host: &Host) -> Found {
 struct ByScreen<'s> {
     told: String,
     screen: &'s Sender<Msg>,
-    answers: &'s Receiver<char>,
+    answers: &'s mut Receiver<char>,
 }
 
 impl Asker for ByScreen<'_> {

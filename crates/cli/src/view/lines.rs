@@ -2,7 +2,7 @@
 
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
-use ralphloop_core::evidence::{CheckResult, Merge};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::ids::{AgentId, AttemptId};
 use ralphloop_core::review::{Opinion, ReviewReport};
 use ralphloop_core::run::{Attempt, Phase, Run, StoryState};
@@ -209,22 +209,22 @@ fn review_lines(agent: &AgentId, report: &ReviewReport) -> Vec<String> {
         (AgentEnd::Finished, Opinion::Unclear { said }) => {
             vec![format!("{begins}: no opinion in a form that counts, which is no objection: {}", one_line(said))]
         }
-        (end, _) => vec![format!(
-            "{begins}: no opinion, which is no objection: {}",
-            end_text(end, &Claim::None { near_miss: None })
-        )],
+        (end, _) => {
+            let end = one_line(&end.in_words(&Claim::None { near_miss: None }));
+            vec![format!("{begins}: no opinion, which is no objection: {end}")]
+        }
     }
 }
 
 /// What becomes of an agent that has just shown that it cannot go on, where there are others.
-fn others_take_over(attempt: &ralphloop_core::ids::AttemptId, run: &Run) -> Option<String> {
+fn others_take_over(attempt: &AttemptId, run: &Run) -> Option<String> {
     let agent = run.attempt(attempt)?.agent.as_ref().filter(|_| run.chain().len() > 1)?;
     let away = run.away(agent)?;
     let until = away.until().map_or_else(String::new, |until| format!(" before {}", rfc3339(until.at)));
     Some(format!("{} is not called{until}: {}", one_line(agent.as_str()), one_line(away.reason())))
 }
 
-fn started(attempt: &ralphloop_core::ids::AttemptId, call: u32, run: &Run) -> String {
+fn started(attempt: &AttemptId, call: u32, run: &Run) -> String {
     let total = run.plan().stories.len();
     let place = run.plan().stories.iter().position(|s| s.id == attempt.story).map_or(0, |p| p + 1);
     let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();

@@ -67,7 +67,9 @@ const SPEC_KIT: Format = Format {
     work: "specs/001-lamps/tasks.md",
     id: |n| n.to_string(),
     files: |stories| {
-        let each = |(n, title, done): &Told| format!("\n## Phase {n}: {title}\n\n- [{}] T00{n} Do it\n", tick(*done));
+        let each = |(n, title, done): &Told| {
+            format!("\n## Phase {n}: {title}\n\n- [{}] T00{n} Do it\n", if *done { 'X' } else { ' ' })
+        };
         vec![("specs/001-lamps/tasks.md".into(), joined(stories, "# Tasks\n", each))]
     },
     broken: "",

@@ -280,7 +280,10 @@ impl Run {
             // Versions before held no call.
             (Phase::Held { call, brief }, Fact::AgentStarted { call: started, agent, .. }) if call == *started => {
                 let agent = agent.clone().or_else(|| self.chain().first().cloned());
-                agent.map(|agent| drop(self.call_agent(&id, call, agent, brief)));
+                if let Some(agent) = agent {
+                    // It is under way already.
+                    drop(self.call_agent(&id, call, agent, brief));
+                }
                 Vec::new()
             }
             (Phase::Agent { call }, Fact::AgentEnded { call: ended, agent, report, .. }) if call == *ended => {

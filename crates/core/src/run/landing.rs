@@ -115,8 +115,8 @@ impl Run {
         }
         let (call, report) = (proof.call, proof.report.clone());
         let (stage, queue) = (CheckStage::Merged(merges), self.all_checks(id));
-        let merged = Some(Box::new(proof));
-        effects.extend(self.next_check(id, Checking { call, stage, report, tree, queue, done: Vec::new(), merged }));
+        let checking = Checking { call, stage, report, tree, queue, done: Vec::new(), merged: Some(Box::new(proof)) };
+        effects.extend(self.next_check(id, checking));
         effects.extend(self.next_landing());
         effects
     }

@@ -10,6 +10,7 @@ use crate::outcome::Outcome;
 use crate::policy::Policy;
 
 /// What is different from when the run was left.
+#[derive(Clone, Copy)]
 pub(super) struct Meanwhile<'a> {
     /// Stories whose commit stands on the branch.
     pub(super) landed: &'a [(StoryId, CommitId)],

@@ -86,7 +86,8 @@ impl Calling {
 
 pub(super) async fn run(parts: &Parts, attempt: AttemptId, calling: Calling, cancel: CancellationToken) {
     let Calling { call, prompt, with } = calling;
-    let agent = Some(with.agent.id());
+    let inside = parts.shared.inside.as_ref();
+    let agent = Some(inside.map_or_else(|| with.agent.id(), |inside| AgentId(inside.name.clone())));
     let started = Fact::AgentStarted { attempt: attempt.clone(), call, agent: agent.clone() };
     let site = Site {
         attempt: &attempt,
@@ -97,7 +98,7 @@ pub(super) async fn run(parts: &Parts, attempt: AttemptId, calling: Calling, can
     };
     let report = match prompt {
         Err(message) => gone(AgentEnd::CannotStart { message }),
-        Ok(prompt) if let Some(inside) = &parts.shared.inside => {
+        Ok(prompt) if let Some(inside) = inside => {
             let (folder, environment) = (parts.work.project.clone(), parts.environment.clone());
             let handed = inside.hand_over((&attempt, call), &prompt, folder, environment, with.times.agent);
             parts.shared.say(site.started.clone());

@@ -85,11 +85,9 @@ pub(super) struct Status {
 
 /// The status in the bytes `value` of a line.
 pub(super) fn status(line: &str, value: Range<usize>) -> Status {
-    let mut start = value.start;
-    while start < value.end && line[start..value.end].starts_with(['*', '`', '_']) {
-        start += 1;
-    }
-    let text = &line[start..value.end];
+    let whole = &line[value.clone()];
+    let text = whole.trim_start_matches(|c: char| matches!(c, '*' | '`' | '_') || c.is_whitespace());
+    let start = value.end - text.len();
     // Without a letter of ASCII it is a symbol, also one that a wrong encoding has made illegible.
     let first = text.split_whitespace().next().unwrap_or_default();
     let symbol = if first.is_ascii() { "" } else { first };
@@ -157,6 +155,7 @@ mod tests {
             ("- **Status:** ðŸ”µ Planned", WorkState::Todo, "ðŸ”µ Planned"),
             ("**Status**: âœ… Complete, tried", WorkState::Done, "âœ… Complete"),
             ("**Status**: ✅", WorkState::Done, "✅"),
+            ("**Status**:` ✅ Complete", WorkState::Done, "✅ Complete"),
             ("**Status**: **🔵 Planned**", WorkState::Todo, "🔵 Planned"),
             ("**Status**: on ice", WorkState::Other, "on ice"),
             ("**Status**: ", WorkState::Other, ""),

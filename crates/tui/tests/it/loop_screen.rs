@@ -36,9 +36,15 @@ fn report(end: AgentEnd, claim: Claim) -> Box<AgentReport> {
         end,
         claim,
         last_words: String::new(),
-        usage: Usage { input_tokens: Some(12_345), output_tokens: Some(678), cost: Some(Usd(1_230_000)) },
+        usage: Usage {
+            input_tokens: Some(12_345),
+            output_tokens: Some(678),
+            cost: Some(Usd(1_230_000)),
+            ..Usage::default()
+        },
         took: Duration::from_secs(95),
         learnings: Vec::new(),
+        model: None,
     })
 }
 
@@ -55,16 +61,16 @@ fn red(output: &str) -> CheckResult {
 fn second_attempt(size: (u16, u16)) -> Scene {
     let mut scene = Scene::new(true, size);
     let second = AttemptId { number: 2, ..attempt() };
-    scene.fact(Fact::AttemptStarted { attempt: attempt() });
+    scene.fact(Fact::AttemptStarted { attempt: attempt(), notes: Vec::new() });
     scene.fact(Fact::CheckStarted { attempt: attempt(), stage: CheckStage::Baseline, check: CheckRef::Gate(0) });
     scene.fact(checked(attempt(), CheckStage::Baseline, red("1 test failed: old::one")));
     scene.fact(Fact::CheckpointTaken { attempt: attempt(), notes: Vec::new() });
-    scene.fact(Fact::AgentStarted { attempt: attempt(), call: CallNumber(0) });
+    scene.fact(Fact::AgentStarted { attempt: attempt(), call: CallNumber(0), agent: None });
     scene.tell(Msg::Extent { call: call(), entries: 9, reading: false });
     scene.tell(Msg::Entries { call: call(), chunk: 0, entries: talk() });
     scene.wait(Duration::from_secs(95));
     let report = report(AgentEnd::Finished, Claim::Failed { reason: "the basket has no owner".to_owned() });
-    scene.fact(Fact::AgentEnded { attempt: attempt(), call: CallNumber(0), report });
+    scene.fact(Fact::AgentEnded { attempt: attempt(), call: CallNumber(0), agent: None, report });
     let tree = TreeReport {
         tree: TreeId("t".to_owned()),
         files_changed: 3,
@@ -78,9 +84,9 @@ fn second_attempt(size: (u16, u16)) -> Scene {
     let kept = Some("refs/ralphloop/20260117-140000-000/S-1/1".to_owned());
     scene.fact(Fact::Reverted { attempt: attempt(), kept, notes: Vec::new() });
     scene.fact(Fact::PlanChecked { spec: ralphloop_core::event::PlanChange::Same });
-    scene.fact(Fact::AttemptStarted { attempt: second.clone() });
+    scene.fact(Fact::AttemptStarted { attempt: second.clone(), notes: Vec::new() });
     scene.fact(Fact::CheckpointTaken { attempt: second.clone(), notes: Vec::new() });
-    scene.fact(Fact::AgentStarted { attempt: second, call: CallNumber(0) });
+    scene.fact(Fact::AgentStarted { attempt: second, call: CallNumber(0), agent: None });
     scene
 }
 
@@ -121,7 +127,7 @@ fn checks_attempts_and_the_story_are_seen_at_every_size() {
 #[test]
 fn a_gate_that_was_red_before_the_story_is_marked_so() {
     let mut scene = Scene::new(true, (100, 30));
-    scene.fact(Fact::AttemptStarted { attempt: attempt() });
+    scene.fact(Fact::AttemptStarted { attempt: attempt(), notes: Vec::new() });
     scene.fact(checked(attempt(), CheckStage::Baseline, red("old::one")));
     scene.fact(Fact::CheckpointTaken { attempt: attempt(), notes: Vec::new() });
     scene.fact(checked(attempt(), CheckStage::Call(CallNumber(0)), red("old::one")));
@@ -139,6 +145,7 @@ fn a_wait_counts_down_and_says_for_what() {
     let end = AgentEnd::Limit { resets_at, message: "5-hour limit reached".to_owned() };
     scene.fact(Fact::AgentEnded {
         attempt: attempt(),
+        agent: None,
         call: CallNumber(0),
         report: report(end, Claim::None { near_miss: None }),
     });
