@@ -35,7 +35,7 @@ pub(super) struct Standing {
     provider: u32,
     /// Waits for a limit in a row.
     limit: u32,
-    /// Waits that have begun.
+    /// Troubles that were counted, in a row or not.
     waits: u32,
     /// Attempts in a row without any output.
     no_output: u32,
@@ -153,7 +153,7 @@ impl Run {
         self.candidates(story).iter().find(|agent| self.away(agent).is_none())
     }
 
-    /// The waits for the agent's provider that have begun so far.
+    /// The troubles of the agent's provider that were counted so far.
     pub(super) fn waits_of(&self, agent: &AgentId) -> u32 {
         self.standings.get(agent).map_or(0, |standing| standing.waits)
     }
@@ -164,9 +164,9 @@ impl Run {
         self.chain.iter().all(|agent| self.away(agent).is_some()) && self.stories.values().any(waits)
     }
 
-    /// Takes in what an ended call tells of its agent's provider; `waits` for it had begun when the call was made.
+    /// Takes in what an ended call tells of its agent's provider; so many of its troubles were known when the call was made.
     pub(super) fn note_end(&mut self, agent: &AgentId, report: &AgentReport, waits: u32) {
-        // Several calls that meet the same trouble are one trouble: those made before the last wait began met no other.
+        // Several calls that meet the same trouble are one trouble: those made before the last one was counted met no other.
         let anew = self.away(agent).is_none() && waits == self.waits_of(agent);
         match after_agent(report) {
             AfterAgent::Inconclusive(Cause::Limit { resets_at, message }) => {
@@ -188,6 +188,7 @@ impl Run {
         let (now, longest) = (self.last_at, self.policy.limit_wait);
         let standing = self.standings.entry(agent.clone()).or_default();
         standing.limit += u32::from(anew);
+        standing.waits += u32::from(anew);
         if standing.limit > WAITS_IN_A_ROW {
             standing.worn =
                 Some(format!("{WAITS_IN_A_ROW} waits for the provider's limit in a row did not help: {message}"));
@@ -212,6 +213,7 @@ impl Run {
         let tries = self.policy.provider_retries;
         let standing = self.standings.entry(agent.clone()).or_default();
         standing.provider += u32::from(anew);
+        standing.waits += u32::from(anew);
         if standing.provider >= tries {
             standing.worn = Some(format!("{} tries in a row did not get through: {message}", standing.provider));
         }
@@ -240,10 +242,8 @@ impl Run {
             }
             _ => true,
         };
-        let begins = self.away(agent).is_none();
         if longer && let Some(standing) = self.standings.get_mut(agent) {
             standing.away = Some(away);
-            standing.waits += u32::from(begins);
         }
     }
 

@@ -82,7 +82,13 @@ impl Run {
         let (limited, Until { at: until, reason, message, .. }) = match self.prospect(agents) {
             Prospect::Resets(agent, until) => (true, self.named(&agent, until)),
             Prospect::TriedAgain(agent, until) => (false, self.named(&agent, until)),
-            Prospect::Never(outcome) => return self.end_if_idle(outcome),
+            Prospect::Never(outcome) => {
+                // What is under way cannot change that if it holds for the whole chain.
+                return match self.prospect(&self.chain) {
+                    Prospect::Never(outcome) => self.end(outcome),
+                    _ => self.end_if_idle(outcome),
+                };
+            }
         };
         let span = until.since(self.last_at);
         if limited && span > self.policy.limit_wait.saturating_add(RESET_MARGIN) {
@@ -170,8 +176,12 @@ impl Run {
     /// Sees to it that the run wakes up for the calls that are held; if nobody will ever be there to be called for one, its
     /// attempt is put back.
     pub(super) fn hold_on(&mut self) -> Vec<Effect> {
-        if !matches!(self.activity, Activity::Working | Activity::Waiting(_)) {
-            return Vec::new();
+        match self.activity {
+            Activity::Working | Activity::Waiting(_) => {}
+            // A run that ends waits for nobody.
+            Activity::Ending(_) => return self.put_back(Attempt::is_held, NOBODY),
+            // The next look at what there is to do sees to it.
+            Activity::CheckingPlan | Activity::Ended(_) => return Vec::new(),
         }
         let mut effects = self.put_back_the_lost();
         let held = self.held_for();

@@ -443,7 +443,10 @@ fn an_overload_that_calls_of_several_lanes_meet_one_after_the_other_is_counted_o
         play.answer();
         let at = play.open.iter().position(|e| matches!(e, Effect::Sleep { .. }));
         let sleep = play.open.remove(at.unwrap_or_else(|| panic!("no wait: {:#?}", play.log))).expect("it is there");
-        assert!(play.log.iter().filter(|l| l.starts_with("sleep")).all(|l| l == "sleep 2 s"), "{:#?}", play.log);
+        // Counted twice, it would be six seconds; a wait may be met when a part of it is over.
+        let counted_once = |l: &&String| l.as_str() == "sleep 2 s" || l.as_str() == "sleep 1 s";
+        let sleeps: Vec<&String> = play.log.iter().filter(|l| l.starts_with("sleep")).collect();
+        assert!(sleeps.iter().all(counted_once), "{:#?}", play.log);
         play.open.push_front(sleep);
         play.answer();
     }

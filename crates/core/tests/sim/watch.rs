@@ -252,8 +252,8 @@ impl Watch {
                 if stopped_now {
                     return Err(format!("{attempt}: an agent is started although the run is to stop at once"));
                 }
-                if let Some(wait) = run.wait() {
-                    return Err(format!("{attempt}: an agent is started while the run waits: {}", wait.reason));
+                if let Some(away) = run.away(agent) {
+                    return Err(format!("{attempt}: {agent} is called while it is waited for: {}", away.reason()));
                 }
                 self.release(attempt);
                 self.calls_agent(attempt, brief, policy, run)?;
