@@ -73,7 +73,7 @@ pub struct PullRequest {
 impl PullRequest {
     /// Both calls as they would be typed.
     pub fn commands(&self) -> [String; 2] {
-        [&self.push, &self.create].map(|call| shell_words::join(call))
+        [&self.push, &self.create].map(shell_words::join)
     }
 }
 

@@ -97,7 +97,7 @@ fn everything_stopped_for_longer_than_an_agent_may_be_silent_ends_nothing() {
     let group = |signal: &str| {
         // The agent and its supervisor lead sessions of their own.
         let marked = ralphloop_testkit::scene::alive_with_mark(&scene.root());
-        let numbers = marked.iter().map(|pid| pid.to_string());
+        let numbers = marked.iter().map(std::string::ToString::to_string);
         assert!(Command::new("kill").arg(signal).args(numbers).status().unwrap().success());
     };
     group("-STOP");

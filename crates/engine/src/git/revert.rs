@@ -376,7 +376,7 @@ fn compare(
                         }
                     }
                     Node::Fifo | Node::Socket if before.stat.mtime == now.stat.mtime => {
-                        work.adjust.push(before.clone())
+                        work.adjust.push(before.clone());
                     }
                     _ => {
                         extra.push(now);

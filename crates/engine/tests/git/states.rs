@@ -143,7 +143,7 @@ states! {
 }
 
 /// Attributes and access lists, as `setfattr` and `setfacl` would set them: user 1234 may read. Lists are bytes by acl(5).
-const ATTRIBUTES: &str = r#"python3 - <<'EOF'
+const ATTRIBUTES: &str = r"python3 - <<'EOF'
 import os, struct
 acl = struct.pack('<I', 2) + b''.join(struct.pack('<HHI', *entry) for entry in
     [(1, 6, 0xffffffff), (2, 4, 1234), (4, 4, 0xffffffff), (16, 4, 0xffffffff), (32, 4, 0xffffffff)])
@@ -151,7 +151,7 @@ for name in ['a.txt', 'dir/b.txt', 'note.txt', '.env', 'dir']:
     os.setxattr(name, 'user.mine', b'kept \xff ' + name.encode())
     os.setxattr(name, 'system.posix_acl_access', acl)
 os.setxattr('dir/deep', 'system.posix_acl_default', acl)
-EOF"#;
+EOF";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn attributes_and_access_lists() {

@@ -205,12 +205,9 @@ impl Picker {
             }
             Some(Action::Quit) => self.leave(requests),
             Some(Action::Help) => self.help = Some(0),
-            Some(Action::Start) => match screen.unfit() {
-                Some(why) => self.say(why),
-                None => {
-                    self.starting = true;
-                    requests.push(Request::Start);
-                }
+            Some(Action::Start) => if let Some(why) = screen.unfit() { self.say(why) } else {
+                self.starting = true;
+                requests.push(Request::Start);
             },
             Some(Action::Change) => match &screen.preview {
                 Some(preview) => screen.form = Some(Form::new(preview.choices.clone())),

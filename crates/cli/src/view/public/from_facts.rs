@@ -161,7 +161,7 @@ fn of_run(event: &Event, run: &Run, time: String) -> Vec<PublicEvent> {
         }],
         Fact::Restarted { retry, .. } => {
             let mut events = vec![PublicEvent::RunResumed { time: time.clone(), run: run.id().to_string() }];
-            events.extend(retry.iter().flat_map(|story| retried(&time, story, run)));
+            events.extend(retry.iter().filter_map(|story| retried(&time, story, run)));
             events
         }
         Fact::PlanChecked { spec } => match spec {
