@@ -168,7 +168,8 @@ impl Written {
         match self {
             Self::File(text) => SpecFiles::single(to, SpecText::new(to.as_str(), text.as_str())),
             Self::Folder(files) => {
-                let is_story = |file: &&SpecText| file.path.ends_with(".md");
+                let is_story =
+                    |file: &&SpecText| std::path::Path::new(&file.path).extension().is_some_and(|end| end == "md");
                 let mut stories = files.iter().filter(is_story).cloned();
                 SpecFiles {
                     scheme: to,

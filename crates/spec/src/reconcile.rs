@@ -250,7 +250,9 @@ fn pairs<'d>(
     }
     for (old, partner) in olds.iter().zip(&mut partners).filter(|(_, partner)| partner.is_none()) {
         *partner = by_text.get_mut(old.0.text.as_str()).and_then(VecDeque::pop_front);
-        partner.iter().for_each(|at| free[*at] = false);
+        for at in partner.iter() {
+            free[*at] = false;
+        }
     }
     let mut left = (0..news.len()).filter(|at| free[*at]);
     for partner in partners.iter_mut().filter(|partner| partner.is_none()) {

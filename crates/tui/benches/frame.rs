@@ -69,9 +69,9 @@ impl Bench {
                 base: CommitId("0123456789abcdef".to_owned()),
                 agent: "claude".to_owned(),
             },
-            Fact::AttemptStarted { attempt: attempt() },
+            Fact::AttemptStarted { attempt: attempt(), notes: Vec::new() },
             Fact::CheckpointTaken { attempt: attempt(), notes: Vec::new() },
-            Fact::AgentStarted { attempt: attempt(), call: CallNumber(0) },
+            Fact::AgentStarted { attempt: attempt(), call: CallNumber(0), agent: None },
         ];
         for fact in facts {
             model.update(Msg::Event(Box::new(Event { at: START, fact })));

@@ -59,10 +59,10 @@ fn landings(events: &[Event], from: fn(&Fact) -> bool) -> Vec<f64> {
 /// The median of landings on a tree of so many files, of which each story changes two; and what the worktree costs.
 fn few(table: &mut Table, files: usize) -> f64 {
     let scene = world::scene(files, FEW);
-    let began = Instant::now();
+    let start = Instant::now();
     let top = scene.outside("added");
     scene.git(&["worktree", "add", "--quiet", "--detach", top.to_str().unwrap()]);
-    let added = ms(began.elapsed());
+    let added = ms(start.elapsed());
     scene.git(&["worktree", "remove", "--force", top.to_str().unwrap()]);
     let events = run(&scene, "work", world::TRIVIAL_GATE, 1);
     let begun: Vec<f64> = events

@@ -135,7 +135,9 @@ impl Tools {
     /// How the run stands: its state, and every story with its attempts and reasons.
     #[tool(annotations(read_only_hint = true))]
     async fn status(&self) -> Answer<Map<String, Value>> {
-        let status = if let Some(status) = self.session.status().await { status } else {
+        let status = if let Some(status) = self.session.status().await {
+            status
+        } else {
             let host = self.session.host();
             apart(move || verbs::runs::latest(&host)).await?
         };

@@ -148,7 +148,9 @@ fn show_own(
         session.and_then(|mut session| show(runtime, &mut session, &folder, (place, look), host, Some(&mut leashed)));
     let left = match shown {
         Ok((left, complaints)) => {
-            complaints.iter().for_each(|line| output::talk(&format!("{line}\n")));
+            for line in &complaints {
+                output::talk(&format!("{line}\n"));
+            }
             left
         }
         Err(error) => {

@@ -25,7 +25,7 @@ fn with_a_clock() -> Option<Scene> {
     const PLACES: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     let library = PLACES.iter().map(|place| Path::new(place).join("faketime/libfaketime.so.1")).find(|it| it.exists());
     let Some(library) = library else {
-        println!("left out: libfaketime is not installed (`apt-get install faketime`)");
+        eprintln!("left out: libfaketime is not installed (`apt-get install faketime`)");
         return None;
     };
     let mut scene = scene();

@@ -332,7 +332,9 @@ fn conclude(
     };
     let mut events = Vec::new();
     let (mut report, message) = decoder.finish_with_message(ending, &mut events);
-    events.into_iter().for_each(|event| site.heard(parts, event));
+    for event in events {
+        site.heard(parts, event);
+    }
     report.usage = priced(report.usage, report.model.as_deref(), agent, &parts.shared.settings.prices);
     (report, message)
 }

@@ -114,8 +114,8 @@ async fn try_to_merge(
         }
     }
     if !trial.conflicts.is_empty() {
-        let noted = shared.folder.merged_tree(attempt);
-        files::write_atomic(&noted, trial.tree.as_bytes(), files::Access::Private).map_err(|e| e.to_string())?;
+        let path = shared.folder.merged_tree(attempt);
+        files::write_atomic(&path, trial.tree.as_bytes(), files::Access::Private).map_err(|e| e.to_string())?;
         return Ok(Ok(Merge::Conflicts { files: names(&trial.conflicts), notes }));
     }
     let mut report = tree::look(parts, attempt, &[]).await?;

@@ -164,7 +164,9 @@ fn folder_as(scheme: Scheme, folder: &Path, cwd: &Path) -> Option<Result<WorkRef
 /// A folder with tasks and what was planned beside them, wherever it stands.
 fn feature_at(scheme: Scheme, folder: &Path, cwd: &Path) -> WorkRef {
     let real = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    if let Some(work) = folders::around(&real).into_iter().find(|work| work.change.as_deref() == Some(&real)) { WorkRef { id: WorkId { scheme, ..work.id }, ..work } } else {
+    if let Some(work) = folders::around(&real).into_iter().find(|work| work.change.as_deref() == Some(&real)) {
+        WorkRef { id: WorkId { scheme, ..work.id }, ..work }
+    } else {
         let project = within_repository(real.parent().unwrap_or(&real), cwd);
         folders::work_at(scheme, &real, &project)
     }

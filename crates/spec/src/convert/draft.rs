@@ -62,7 +62,9 @@ impl<'r> Draft<'r> {
         let mut stories: Vec<Drafted<'_>> =
             ordered.into_iter().map(|story| drafted(story, &ids, &groups, abilities, &untitled)).collect();
         if abilities.can(Can::ThreePriorities) && !ranks_fit {
-            stories.iter_mut().for_each(|drafted| drafted.story.priority = None);
+            for drafted in &mut stories {
+                drafted.story.priority = None;
+            }
         }
         Self {
             title: plan.title.as_deref(),

@@ -37,8 +37,10 @@ fn read_back(scheme: Scheme, converted: &Converted) -> Reading {
     match &converted.written {
         Written::File(text) => read_as(scheme, text),
         Written::Folder(files) => {
-            let (stories, beside): (Vec<_>, Vec<_>) =
-                files.iter().cloned().partition(|file| file.path.ends_with(".md"));
+            let (stories, beside): (Vec<_>, Vec<_>) = files
+                .iter()
+                .cloned()
+                .partition(|file| std::path::Path::new(&file.path).extension().is_some_and(|end| end == "md"));
             let (main, more) = stories.split_first().unwrap();
             let (main, more) = (main.clone(), more.to_vec());
             reading(&SpecFiles { scheme, main, more, beside, folder: Some("folder".into()) })

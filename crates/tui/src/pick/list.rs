@@ -51,10 +51,10 @@ impl List {
     /// What the filter leaves, in order.
     pub(crate) fn items(&self) -> Vec<Item<'_>> {
         let Some(found) = &self.found else { return Vec::new() };
-        let works = found.works.iter().map(Item::Work);
+        let all = found.works.iter().map(Item::Work);
         let runs = found.runs.iter().take(RUNS).map(Item::Run);
         let words: Vec<String> = self.filter.split_whitespace().map(str::to_lowercase).collect();
-        works.chain(runs).filter(|item| fits(*item, &words)).collect()
+        all.chain(runs).filter(|item| fits(*item, &words)).collect()
     }
 
     pub(super) fn selected(&self) -> Option<Item<'_>> {
@@ -103,7 +103,7 @@ impl List {
         self.marked = self.marked.saturating_add_signed(by).min(self.items().len().saturating_sub(1));
     }
 
-    pub(super) fn to_end(&mut self, last: bool) {
+    pub(super) fn mark_end(&mut self, last: bool) {
         self.marked = if last { self.items().len().saturating_sub(1) } else { 0 };
     }
 

@@ -131,7 +131,7 @@ impl Picker {
         let action = self.options.keys.action(press);
         // Whatever is open: the program can always be left.
         if press.ctrl && action == Some(Action::Quit) {
-            return self.leave(requests);
+            return Self::leave(requests);
         }
         if press.ctrl && action == Some(Action::Suspend) {
             return requests.push(Request::Suspend);
@@ -166,7 +166,7 @@ impl Picker {
         if typed || press.code == KeyCode::Backspace {
             // A letter begins the filter; what these letters do otherwise they do only before it.
             match action {
-                Some(Action::Quit) if !self.list.filtering() => return self.leave(requests),
+                Some(Action::Quit) if !self.list.filtering() => return Self::leave(requests),
                 Some(Action::Help) if !self.list.filtering() => return self.help = Some(0),
                 Some(Action::Search) if !self.list.filtering() => return self.list.begin_filter(),
                 _ => return self.list.type_key(press),
@@ -178,8 +178,8 @@ impl Picker {
             (KeyCode::Down, _) | (_, Some(Action::Down | Action::Next)) => self.list.move_by(1),
             (_, Some(Action::PageUp)) => self.list.page(-1),
             (_, Some(Action::PageDown)) => self.list.page(1),
-            (_, Some(Action::Top)) => self.list.to_end(false),
-            (_, Some(Action::Bottom)) => self.list.to_end(true),
+            (_, Some(Action::Top)) => self.list.mark_end(false),
+            (_, Some(Action::Bottom)) => self.list.mark_end(true),
             (_, Some(Action::Redraw)) => requests.push(Request::Find),
             (_, Some(Action::Back)) if self.list.filtering() => self.list.clear_filter(),
             (_, Some(Action::Back)) => self.say(format!("{} leaves", self.options.keys.name(Action::Quit))),
@@ -241,7 +241,7 @@ impl Picker {
         }
     }
 
-    fn leave(&mut self, requests: &mut Vec<Request>) {
+    fn leave(requests: &mut Vec<Request>) {
         requests.push(Request::Leave(Left::Away));
     }
 

@@ -203,12 +203,16 @@ impl Picker {
                 requests.push(Request::Find);
                 return;
             }
-            Some(Action::Quit) => self.leave(requests),
+            Some(Action::Quit) => Self::leave(requests),
             Some(Action::Help) => self.help = Some(0),
-            Some(Action::Start) => if let Some(why) = screen.unfit() { self.say(why) } else {
-                self.starting = true;
-                requests.push(Request::Start);
-            },
+            Some(Action::Start) => {
+                if let Some(why) = screen.unfit() {
+                    self.say(why)
+                } else {
+                    self.starting = true;
+                    requests.push(Request::Start);
+                }
+            }
             Some(Action::Change) => match &screen.preview {
                 Some(preview) => screen.form = Some(Form::new(preview.choices.clone())),
                 None => self.say("the work is still being read"),

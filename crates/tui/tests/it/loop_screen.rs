@@ -162,7 +162,7 @@ fn a_wait_counts_down_and_says_for_what() {
     scene.fact(Fact::Reverted { attempt: attempt(), kept: None, notes: Vec::new() });
     let screen = scene.screen(size);
     assert!(screen.contains("for another 1 h 2 min") && screen.contains("5-hour limit reached"), "{screen}");
-    scene.wait(Duration::from_mins(60));
+    scene.wait(Duration::from_hours(1));
     assert!(scene.screen(size).contains("for another 2 min 5 s"), "{}", scene.screen(size));
     holds(&name("wait", size), &scene.screen(size));
 }
