@@ -356,6 +356,7 @@ pub fn read_plan(work: &WorkRef, only: &[StoryId]) -> Result<(Plan, Vec<Diagnost
 }
 
 /// Gets a run ready, or says why not.
+#[expect(clippy::too_many_lines, reason = "one step after the other, each of which may refuse")]
 pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
     let Request { work, mut settings, taking_up, launch, inside } = request;
     let Place { repository, spawner } = place;

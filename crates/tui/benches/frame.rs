@@ -2,7 +2,7 @@
 //!
 //! The transcript has a million lines and is handed to the screen by chunk, as its host does. Each figure is the median of
 //! many frames; the slowest one in a hundred beside it tells how busy the machine was.
-#![expect(clippy::unwrap_used, clippy::print_stdout, clippy::cast_precision_loss, reason = "figures are for people")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "figures are for people")]
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

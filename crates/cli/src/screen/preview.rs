@@ -55,7 +55,7 @@ impl Desk {
         let agents = agents(&usual);
         let flags = self.with(&usual, choices)?;
         let prepared = self.prepare_with(work, &flags)?;
-        let (preview, opened) = self.show(work, &prepared, agents)?;
+        let (preview, opened) = self.show(work, &prepared, agents);
         Ok((flags, preview, opened))
     }
 
@@ -106,12 +106,7 @@ impl Desk {
     }
 
     /// Without what other programs say of the work; with its files, if those can be read.
-    fn show(
-        &self,
-        work: &WorkId,
-        prepared: &Prepared,
-        agents: Vec<AgentRow>,
-    ) -> Result<(Preview, Option<Opened>), CliError> {
+    fn show(&self, work: &WorkId, prepared: &Prepared, agents: Vec<AgentRow>) -> (Preview, Option<Opened>) {
         let (choices, command) = choices_of(prepared);
         let mut preview = Preview {
             work: work.clone(),
@@ -132,11 +127,11 @@ impl Desk {
             Err(error) => {
                 let (message, help) = (error.one_line(), String::new());
                 preview.problems = vec![Problem { error: true, place: String::new(), message, help }];
-                return Ok((preview, None));
+                return (preview, None);
             }
         };
         preview.problems = ralphloop_spec::check(&opened.files).iter().map(problem).collect();
-        let Ok(reading) = opened.read() else { return Ok((preview, Some(opened))) };
+        let Ok(reading) = opened.read() else { return (preview, Some(opened)) };
         let plan = reading.plan;
         let (chosen, warnings) = gates::choose(&prepared.config, &plan, &prepared.work.project);
         preview.gates =
@@ -145,7 +140,7 @@ impl Desk {
         preview.stages = dry_run::selected(&plan, &prepared.settings.only);
         (preview.branch, preview.unfinished) = self.around(prepared, &plan);
         preview.plan = Some(Box::new(plan));
-        Ok((preview, Some(opened)))
+        (preview, Some(opened))
     }
 
     /// Where the commits will go, and the run that would be asked about.

@@ -55,7 +55,7 @@ pub(crate) fn runs_here(host: &Host) -> Vec<Kept> {
 fn row_of(folder: &RunFolder) -> RunRow {
     let live = folder.live_process();
     match folder.fold() {
-        Ok(folded) => row(folder, &folded.run, live.map(|process| process.pid)),
+        Ok(read) => row(folder, &read.run, live.map(|process| process.pid)),
         Err(error) => RunRow {
             id: folder.id.clone(),
             work: String::new(),

@@ -25,7 +25,8 @@ fn with_a_clock() -> Option<Scene> {
     const PLACES: &[&str] = &["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib"];
     let library = PLACES.iter().map(|place| Path::new(place).join("faketime/libfaketime.so.1")).find(|it| it.exists());
     let Some(library) = library else {
-        eprintln!("left out: libfaketime is not installed (`apt-get install faketime`)");
+        let said = b"left out: libfaketime is not installed (`apt-get install faketime`)\n";
+        std::io::Write::write_all(&mut std::io::stderr(), said).unwrap();
         return None;
     };
     let mut scene = scene();
@@ -97,7 +98,7 @@ fn everything_stopped_for_longer_than_an_agent_may_be_silent_ends_nothing() {
     let group = |signal: &str| {
         // The agent and its supervisor lead sessions of their own.
         let marked = ralphloop_testkit::scene::alive_with_mark(&scene.root());
-        let numbers = marked.iter().map(std::string::ToString::to_string);
+        let numbers = marked.iter().map(ToString::to_string);
         assert!(Command::new("kill").arg(signal).args(numbers).status().unwrap().success());
     };
     group("-STOP");

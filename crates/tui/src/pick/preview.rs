@@ -207,7 +207,7 @@ impl Picker {
             Some(Action::Help) => self.help = Some(0),
             Some(Action::Start) => {
                 if let Some(why) = screen.unfit() {
-                    self.say(why)
+                    self.say(why);
                 } else {
                     self.starting = true;
                     requests.push(Request::Start);

@@ -92,7 +92,7 @@ fn plan() -> Plan {
     first.state = WorkState::Done;
     let mut second = Story::new("S-2", "Pay 界面");
     second.deps = vec![StoryId::from("S-1")];
-    second.description = "With a card.".to_owned();
+    "With a card.".clone_into(&mut second.description);
     second.tasks = vec![Task {
         id: "2.1".into(),
         text: "Ask the bank".to_owned(),

@@ -1,4 +1,5 @@
 //! Screens kept as text beside the tests: what a frame shows is compared with its file, or written to it with `UPDATE=1`.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::Path;
 
