@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     fn plain(error: &CliError) -> String {
-        anstream::adapter::strip_str(&error.render()).to_string()
+        crate::output::plain(&error.render())
     }
 
     #[test]

@@ -7,9 +7,10 @@ use toml::de::DeTable;
 use super::generate;
 use super::keys::{KEYS, Key, Layer, SCREEN};
 use super::origin::{Given, Origin};
-use super::own_agents::{self, Fault};
+use super::own_agents;
 use super::own_prices;
 use super::screen;
+use super::table::Fault;
 use super::value::Raw;
 use crate::error::{CliError, Excerpt, closest};
 

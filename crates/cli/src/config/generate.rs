@@ -6,9 +6,8 @@ use ralphloop_engine::lane::Generated;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::own_agents::Fault;
-use super::value::{Raw, Value};
-use crate::error::closest;
+use super::table::{Fault, only_known, setting};
+use super::value::Value;
 
 /// What may stand in a table.
 const KEYS: &[&str] = &["files", "command"];
@@ -25,19 +24,9 @@ pub(super) fn read(value: &Spanned<DeValue<'_>>) -> Result<Generated, Fault> {
     let mut rules = Generated::default();
     for item in tables {
         let DeValue::Table(table) = item.get_ref() else { return Err(shape(item.span())) };
-        if let Some(key) = table.keys().find(|key| !KEYS.contains(&key.get_ref().as_ref())) {
-            return Err(Fault {
-                message: format!("unknown key '{}' of a [[generate]] table", key.get_ref()),
-                span: key.span(),
-                label: "unknown".to_owned(),
-                hint: Some(match closest(key.get_ref(), KEYS.iter().copied()) {
-                    Some(meant) => format!("did you mean {meant}?"),
-                    None => format!("it has {}", KEYS.join(" and ")),
-                }),
-            });
-        }
-        let files: Vec<String> = setting(table, "files", item.span())?;
-        let command: String = setting(table, "command", item.span())?;
+        only_known(table, KEYS, "of a [[generate]] table", &format!("it has {}", KEYS.join(" and ")))?;
+        let files: Vec<String> = needed(table, "files", item.span())?;
+        let command: String = needed(table, "command", item.span())?;
         rules.add(&files, &command).map_err(|error| Fault {
             message: "invalid value of files".to_owned(),
             span: table.get("files").map_or(item.span(), Spanned::span),
@@ -48,20 +37,13 @@ pub(super) fn read(value: &Spanned<DeValue<'_>>) -> Result<Generated, Fault> {
     Ok(rules)
 }
 
-fn setting<T: Value + Emptiness>(table: &DeTable<'_>, key: &str, all: Range<usize>) -> Result<T, Fault> {
-    let value = table.get(key);
-    let read = value.map(|value| T::read(Raw::Toml(value.get_ref()))).transpose();
-    let span = value.map_or(all, Spanned::span);
-    match read {
-        Ok(Some(read)) if !read.is_nothing() => Ok(read),
-        Ok(_) => Err(Fault {
-            message: format!("a [[generate]] table without {key}"),
-            span,
-            label: format!("{key} is missing"),
-            hint: Some("files = [\"Cargo.lock\"] names the files, command = \"…\" makes them anew".to_owned()),
-        }),
-        Err(problem) => Err(Fault { message: format!("invalid value of {key}"), span, label: problem, hint: None }),
-    }
+fn needed<T: Value + Emptiness>(table: &DeTable<'_>, key: &str, all: Range<usize>) -> Result<T, Fault> {
+    setting::<T>(table, key)?.filter(|read| !read.is_nothing()).ok_or_else(|| Fault {
+        message: format!("a [[generate]] table without {key}"),
+        span: table.get(key).map_or(all, Spanned::span),
+        label: format!("{key} is missing"),
+        hint: Some("files = [\"Cargo.lock\"] names the files, command = \"…\" makes them anew".to_owned()),
+    })
 }
 
 /// A value that may say nothing.

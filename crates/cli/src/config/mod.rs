@@ -9,6 +9,7 @@ mod origin;
 mod own_agents;
 mod own_prices;
 mod screen;
+mod table;
 mod told;
 mod value;
 

@@ -1,14 +1,12 @@
 //! Agents of the user's own: `[agents.NAME]` tables of a file of settings.
 
-use std::ops::Range;
-
 use ralphloop_agent::client::{Agent, OwnClient, PromptDelivery};
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
 use super::origin::Origin;
-use super::value::{AgentFormat, Raw, Value};
-use crate::error::closest;
+use super::table::{Fault, only_known, setting};
+use super::value::{AgentFormat, Value};
 
 /// What may stand in a table.
 const KEYS: &[&str] = &["command", "format", "model_flag", "prompt"];
@@ -20,15 +18,6 @@ pub(crate) struct OwnAgent {
     pub(crate) client: OwnClient,
     /// Where its table begins.
     pub(crate) origin: Origin,
-}
-
-/// What is wrong with a table, and where.
-#[derive(Debug)]
-pub(super) struct Fault {
-    pub(super) message: String,
-    pub(super) span: Range<usize>,
-    pub(super) label: String,
-    pub(super) hint: Option<String>,
 }
 
 /// Reads the value of `agents`; `origin` makes the origin of a table from where it begins.
@@ -67,19 +56,7 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
             hint: Some(format!("write [agents.{text}] and below it command = \"…\"")),
         });
     };
-    for key in table.keys() {
-        if !KEYS.contains(&key.get_ref().as_ref()) {
-            return Err(Fault {
-                message: format!("unknown key '{}' of the agent '{text}'", key.get_ref()),
-                span: key.span(),
-                label: "unknown".to_owned(),
-                hint: Some(match closest(key.get_ref(), KEYS.iter().copied()) {
-                    Some(meant) => format!("did you mean {meant}?"),
-                    None => format!("an agent has {}", KEYS.join(", ")),
-                }),
-            });
-        }
-    }
+    only_known(table, KEYS, &format!("of the agent '{text}'"), &format!("an agent has {}", KEYS.join(", ")))?;
     let Some(command) = table.get("command") else {
         return Err(Fault {
             message: format!("the agent '{text}' has no command"),
@@ -103,16 +80,6 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
         hint: None,
     })?;
     Ok(client)
-}
-
-fn setting<T: Value>(table: &DeTable<'_>, key: &str) -> Result<Option<T>, Fault> {
-    let Some(value) = table.get(key) else { return Ok(None) };
-    T::read(Raw::Toml(value.get_ref())).map(Some).map_err(|problem| Fault {
-        message: format!("invalid value of {key}"),
-        span: value.span(),
-        label: problem,
-        hint: None,
-    })
 }
 
 struct Prompt(PromptDelivery);

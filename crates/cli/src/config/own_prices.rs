@@ -4,9 +4,8 @@ use ralphloop_agent::prices::Price;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::own_agents::Fault;
-use super::value::{Raw, Value};
-use crate::error::closest;
+use super::table::{Fault, only_known, setting};
+use super::value::Value;
 use crate::money;
 
 /// What may stand in a table: dollars for a million tokens.
@@ -44,19 +43,7 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
             hint: Some(format!("write [prices.\"{model}\"] and below it input = 1.25 and output = 10")),
         });
     };
-    for key in table.keys() {
-        if !KEYS.contains(&key.get_ref().as_ref()) {
-            return Err(Fault {
-                message: format!("unknown key '{}' of the price of '{model}'", key.get_ref()),
-                span: key.span(),
-                label: "unknown".to_owned(),
-                hint: Some(match closest(key.get_ref(), KEYS.iter().copied()) {
-                    Some(meant) => format!("did you mean {meant}?"),
-                    None => format!("a price has {}", KEYS.join(", ")),
-                }),
-            });
-        }
-    }
+    only_known(table, KEYS, &format!("of the price of '{model}'"), &format!("a price has {}", KEYS.join(", ")))?;
     let needed = |key: &str| {
         dollars(table, key)?.ok_or_else(|| Fault {
             message: format!("the price of '{model}' has no {key}"),
@@ -84,11 +71,7 @@ fn dollars(table: &DeTable<'_>, key: &str) -> Result<Option<u64>, Fault> {
             money::show(ralphloop_core::units::Usd(self.0))
         }
     }
-    let Some(value) = table.get(key) else { return Ok(None) };
-    Dollars::read(Raw::Toml(value.get_ref())).map(|dollars| Some(dollars.0)).map_err(|problem| Fault {
-        message: format!("invalid value of {key}"),
-        span: value.span(),
-        label: problem,
-        hint: Some("dollars for a million tokens, such as 1.25".to_owned()),
-    })
+    let hint = || Some("dollars for a million tokens, such as 1.25".to_owned());
+    let read = setting::<Dollars>(table, key).map_err(|fault| Fault { hint: hint(), ..fault })?;
+    Ok(read.map(|dollars| dollars.0))
 }

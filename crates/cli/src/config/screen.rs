@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::own_agents::Fault;
+use super::table::Fault;
 use super::value::{Form, Raw, Value, value_by_name};
 
 /// Which colours the screen uses.

@@ -103,7 +103,7 @@ fn a_switch_can_be_taken_back_by_a_flag() {
 #[test]
 fn an_unknown_key_is_an_error_with_its_place_and_what_was_meant() {
     let error = Places::new("max_retries = 1\n\nmax_itertions = 5\n", "").load(&[], &[]).unwrap_err();
-    let shown = anstream::adapter::strip_str(&error.render()).to_string();
+    let shown = crate::output::plain(&error.render());
     assert_eq!(error.exit, crate::exit::Exit::USAGE);
     assert!(shown.contains("ralphloop.toml:3:1") && shown.contains("did you mean max_iterations?"), "{shown}");
 }
@@ -120,7 +120,7 @@ fn a_value_of_the_wrong_kind_is_an_error_with_its_place() {
         ("on_exhausted = \"explode\"", ":1:16"),
     ] {
         let error = Places::new(file, "").load(&[], &[]).unwrap_err();
-        let shown = anstream::adapter::strip_str(&error.render()).to_string();
+        let shown = crate::output::plain(&error.render());
         assert!(shown.contains(&format!("ralphloop.toml{place}")), "{file}: {shown}");
     }
 }
@@ -240,7 +240,7 @@ fn a_mistake_in_an_agent_of_ones_own_is_named_with_its_place() {
         ("[agents.\"a:b\"]\ncommand = \"x\"\n", "cannot be the name", "ralphloop.toml:1:"),
     ] {
         let error = Places::new(text, "").load(&[], &[]).unwrap_err();
-        let shown = anstream::adapter::strip_str(&error.render()).to_string();
+        let shown = crate::output::plain(&error.render());
         assert!(shown.contains(told) && shown.contains(line), "{text}\n{shown}");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use ralphloop_core::event::Event;
 use ralphloop_core::run::Run;
 use ralphloop_engine::inside::{Inside, Offer};
 use ralphloop_engine::notice;
@@ -44,6 +45,14 @@ impl Sight {
         self.taken.retain(|_, offer| !offer.is_withdrawn());
     }
 
+    /// Takes in an event of the run.
+    fn take_in(&mut self, event: &Event) {
+        let Some((_, run)) = &mut self.run else { return };
+        drop(run.step(event));
+        let lines = lines::of(event, run);
+        self.tell(lines);
+    }
+
     fn tell(&mut self, lines: impl IntoIterator<Item = String>) {
         self.news.extend(lines);
         let surplus = self.news.len().saturating_sub(NEWS);
@@ -83,23 +92,17 @@ impl Seat {
         drop(inside);
         let watch = std::mem::replace(&mut ready.watch, notice::channel().1);
         let (mut events, mut notes) = (watch.state, watch.notes);
-        let (folder, mut run) = (ready.folder().clone(), ready.run.clone());
+        let (folder, run) = (ready.folder().clone(), ready.run.clone());
         sight.send_modify(|sight| {
             sight.tell(ready.warnings.iter().map(|warning| format!("warning: {}", output::one_line(warning))));
             sight.tell(lines::of(&ready.first, &run));
-            sight.run = Some((folder.clone(), run.clone()));
+            sight.run = Some((folder, run));
         });
         let told = async {
             loop {
                 tokio::select! {
                     biased;
-                    Some(event) = events.recv() => {
-                        drop(run.step(&event));
-                        sight.send_modify(|sight| {
-                            sight.tell(lines::of(&event, &run));
-                            sight.run = Some((folder.clone(), run.clone()));
-                        });
-                    }
+                    Some(event) = events.recv() => sight.send_modify(|sight| sight.take_in(&event)),
                     Some(offer) = offers.recv() => sight.send_modify(|sight| sight.waiting.push_back(offer)),
                     Some(note) = notes.recv() => sight.send_modify(|sight| sight.tell([output::one_line(&note)])),
                     else => break,

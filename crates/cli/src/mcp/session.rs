@@ -106,24 +106,12 @@ impl Session {
         let mut changes = sight.subscribe();
         loop {
             changes.mark_unchanged();
-            let mut turn = None;
-            sight.send_if_modified(|sight| {
-                sight.drop_withdrawn();
-                turn = due(sight, again);
-                // Nobody else is to look because of this.
-                false
-            });
-            if let Some(turn) = turn {
+            if let Some(turn) = quietly(&sight, |sight| due(sight, again)) {
                 return Ok(turn);
             }
             // An error means that the run is gone, which the next look finds.
             if tokio::time::timeout_at(deadline, changes.changed()).await.is_err() {
-                let mut turn = None;
-                sight.send_if_modified(|sight| {
-                    turn = Some(busy(sight));
-                    false
-                });
-                return turn.ok_or_else(|| CliError::environment("the run cannot be seen"));
+                return Ok(quietly(&sight, busy));
             }
         }
     }
@@ -131,13 +119,9 @@ impl Session {
     /// Answers the call of an attempt.
     pub(super) async fn answer(&self, attempt: &str, words: String) -> Result<(), CliError> {
         let sight = self.sight().await?;
-        let mut offer = None;
-        let mut others = Vec::new();
-        sight.send_if_modified(|sight| {
-            sight.drop_withdrawn();
-            offer = sight.taken.remove(attempt);
-            others = sight.taken.keys().cloned().collect();
-            false
+        let (offer, others) = quietly(&sight, |sight| {
+            let offer = sight.taken.remove(attempt);
+            (offer, sight.taken.keys().cloned().collect::<Vec<_>>())
         });
         let hint = match others.as_slice() {
             [] => "`next` says what is to be done".to_owned(),
@@ -193,6 +177,17 @@ impl Session {
 
 fn status_of((folder, run): &(RunFolder, Run)) -> Status {
     Status::of(run, folder.live_process().map(|process| process.pid))
+}
+
+/// Changes what a session sees, without telling those who wait for news of the run; withdrawn calls are gone first.
+fn quietly<T: Default>(sight: &watch::Sender<Sight>, change: impl FnOnce(&mut Sight) -> T) -> T {
+    let mut came = T::default();
+    sight.send_if_modified(|sight| {
+        sight.drop_withdrawn();
+        came = change(sight);
+        false
+    });
+    came
 }
 
 /// The attempt is in the hands of the session.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::seat::Sight;
 
 /// What a session is told.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct Turn {
     /// What this is.
     pub(super) state: State,
@@ -34,17 +34,18 @@ pub(super) struct Turn {
 impl Turn {
     pub(super) fn new(state: State, sight: &mut Sight) -> Self {
         let unreported = sight.taken.keys().cloned().collect();
-        Self { state, happened: sight.take_news(), call: None, unreported, doing: None, resume_at: None, summary: None }
+        Self { state, happened: sight.take_news(), unreported, ..Self::default() }
     }
 }
 
 /// What an answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     /// Something is to be done now: `call` says what.
     Work,
     /// Gates, checks or git are at work: call `next` again.
+    #[default]
     Busy,
     /// There is nothing to do but what was handed out and is `unreported`.
     Reports,

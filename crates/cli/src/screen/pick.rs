@@ -20,6 +20,7 @@ use crate::config::Layer;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
+use crate::output;
 use crate::verbs::repository;
 use crate::verbs::take_up::{Asker, Wish};
 use crate::verbs::{inventory, launch::Prepared};
@@ -193,7 +194,7 @@ impl Clerk {
                 // Nobody is there any more: the run ends with its leash.
                 Err(_) => Msg::NotBegun(String::new()),
             },
-            Ok(Some((_, Begun::Ended { said, .. }))) => Msg::NotBegun(unstyled(&said)),
+            Ok(Some((_, Begun::Ended { said, .. }))) => Msg::NotBegun(output::plain(&said)),
             Err(error) => Msg::NotBegun(error.plain()),
         }
     }
@@ -225,7 +226,7 @@ struct ByScreen<'s> {
 
 impl Asker for ByScreen<'_> {
     fn tell(&mut self, text: &str) {
-        self.told.push_str(&unstyled(text));
+        self.told.push_str(&output::plain(text));
     }
 
     fn ask(&mut self, question: &str, answers: &[(char, &str)]) -> Result<char, CliError> {
@@ -236,9 +237,4 @@ impl Asker for ByScreen<'_> {
         // A screen that is gone answers as nobody does.
         Ok(self.screen.send(asked).ok().and_then(|()| self.answers.recv().ok()).unwrap_or(nobody))
     }
-}
-
-/// Without colours.
-fn unstyled(text: &str) -> String {
-    anstream::adapter::strip_str(text).to_string()
 }

@@ -6,22 +6,10 @@ use ralphloop_testkit::scene::Scene;
 use ralphloop_testkit::script::{AgentScript, call};
 use serde_json::Value;
 
-use crate::world::{COMPLETE, landed_once, prd_scene, story};
+use crate::world::{codex, landed_once, prd_scene, story};
 
 fn in_an_hour() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600
-}
-
-/// A Codex that writes a file and says that it is done.
-fn codex(scene: &Scene) {
-    scene.program(
-        "codex",
-        &format!(
-            "#!/bin/sh\ncat >/dev/null\necho on >> lamp.txt\n\
-             echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"{COMPLETE}\"}}}}'\n\
-             echo '{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":3000,\"output_tokens\":150}}}}'\n"
-        ),
-    );
 }
 
 fn run(scene: &Scene, agents: &str) -> ralphloop_testkit::scene::Outcome {

@@ -4,19 +4,7 @@ use ralphloop_testkit::scene::Scene;
 use ralphloop_testkit::script::{AgentScript, call};
 use serde_json::{Value, json};
 
-use crate::world::{COMPLETE, landed_once, nothing_landed, prd_scene, story};
-
-/// A Codex that reports 3000 tokens read, 900 of them from the cache, and 150 written.
-fn codex(scene: &Scene) {
-    scene.program(
-        "codex",
-        &format!(
-            "#!/bin/sh\ncat >/dev/null\necho on >> lamp.txt\n\
-             echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"{COMPLETE}\"}}}}'\n\
-             echo '{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":3000,\"cached_input_tokens\":900,\"output_tokens\":150}}}}'\n"
-        ),
-    );
-}
+use crate::world::{codex, landed_once, nothing_landed, prd_scene, story};
 
 fn run(scene: &Scene, more: &[&str]) -> ralphloop_testkit::scene::Outcome {
     scene.run(&[&["run", "prd.json", "--headless", "--no-gates"], more].concat())

@@ -113,6 +113,18 @@ pub(crate) fn prd_scene(stories: &[PrdStory], script: &AgentScript) -> Scene {
     scene
 }
 
+/// A Codex that writes a file, says that it is done, and reports 3000 tokens read, 900 of them from the cache, and 150 written.
+pub(crate) fn codex(scene: &Scene) {
+    scene.program(
+        "codex",
+        &format!(
+            "#!/bin/sh\ncat >/dev/null\necho on >> lamp.txt\n\
+             echo '{{\"type\":\"item.completed\",\"item\":{{\"id\":\"i\",\"type\":\"agent_message\",\"text\":\"{COMPLETE}\"}}}}'\n\
+             echo '{{\"type\":\"turn.completed\",\"usage\":{{\"input_tokens\":3000,\"cached_input_tokens\":900,\"output_tokens\":150}}}}'\n"
+        ),
+    );
+}
+
 /// Two independent stories, of which most tests need no more.
 pub(crate) fn two_stories() -> [PrdStory; 2] {
     [story("S1", "Alpha lamp"), story("S2", "Beta lamp")]

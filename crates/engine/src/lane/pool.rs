@@ -62,6 +62,7 @@ impl Pool {
         if folders(state).contains(&self.folder) {
             return Ok(());
         }
+        files::create_private_dir(state.path())?;
         let mut line = self.folder.as_os_str().to_owned().into_encoded_bytes();
         line.push(b'\n');
         files::append(&noted(state), &line, files::Access::Private)
