@@ -319,7 +319,7 @@ settings! {
         /// The colours of the screen, out of the sixteen that every terminal has. `NO_COLOR` counts where this is `auto`.
         screen_theme: ScreenTheme = ScreenTheme::Auto, File "auto|dark|light|none|high-contrast", "auto: dark, or none if NO_COLOR is set";
         /// Keys of your own: an action, and the key or the list of keys that it has instead of its own, such as
-        /// `{ stop = "X", pause = ["p", "ctrl-p"] }`. Another action that had the key loses it. [All actions](screen.md#keys).
+        /// `{ stop = "X", pause = ["p", "ctrl-p"] }`. Another action that had the key loses it. `docs/screen.md` has all actions.
         screen_keys: ScreenKeys = ScreenKeys::default(), File "TABLE", "each action has its own";
     }
     "Prompt and signals" {

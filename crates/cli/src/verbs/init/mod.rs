@@ -47,7 +47,7 @@ fn settings_text() -> String {
         let _ = writeln!(text, "\n# {}", key.help.split_whitespace().collect::<Vec<_>>().join(" "));
         // What JSON says of such values TOML says too; there is nothing for what is not set.
         let written = if default.is_null() { format!("{:?}", key.value_name) } else { default.to_string() };
-        let _ = writeln!(text, "# {} = {written}", key.name);
+        let _ = writeln!(text, "# {} = {written}", key.written());
     }
     text
 }
@@ -92,4 +92,32 @@ fn put(folder: &Path, name: &str, text: &str, said: &mut String) -> Result<(), C
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
     write_new(path, text.as_bytes()).map_err(|error| CliError::environment(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::config::Layer;
+
+    #[test]
+    fn every_default_can_be_uncommented_where_it_stands() {
+        let text = settings_text();
+        let folder = tempfile::tempdir().unwrap();
+        let mut tried = 0;
+        for (key, (_, default)) in KEYS.iter().zip(Settings::default().values()) {
+            let commented = format!("\n# {} = ", key.written());
+            assert_eq!(text.matches(&commented).count(), 1, "{commented}");
+            // What is not set has the word for its value instead.
+            if !default.is_null() {
+                let uncommented = text.replace(&commented, &commented.replace("# ", ""));
+                std::fs::write(folder.path().join(config::PROJECT_FILE), uncommented).unwrap();
+                let read = config::load(folder.path(), &BTreeMap::new(), Layer::default());
+                assert!(read.is_ok(), "{}", read.unwrap_err().render());
+                tried += 1;
+            }
+        }
+        assert!(tried > 20, "{tried}");
+    }
 }
