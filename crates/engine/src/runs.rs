@@ -75,9 +75,14 @@ impl StateFolder {
         &self.root
     }
 
+    /// Where the folders of the runs are.
+    pub(crate) fn runs_folder(&self) -> PathBuf {
+        self.root.join("runs")
+    }
+
     /// Makes the folder of a new run, named by the time in UTC to the millisecond, so that names sort by age.
     pub fn create_run(&self) -> Result<RunFolder, FileError> {
-        let runs = self.root.join("runs");
+        let runs = self.runs_folder();
         files::create_private_dir(&runs)?;
         loop {
             let id = RunId(jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S-%3f").to_string());
@@ -93,7 +98,7 @@ impl StateFolder {
 
     /// All runs, newest first.
     pub fn runs(&self) -> Result<Vec<RunFolder>, FileError> {
-        let path = self.root.join("runs");
+        let path = self.runs_folder();
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -671,6 +671,10 @@ async fn put_right(
         .cloned()
         .collect();
     let leftovers = aftermath::leftovers(others, repository).await.map_err(AftermathError::from)?;
+    if !repository.half_made_worktrees().is_empty() {
+        end_leftovers(state).await;
+    }
+    worktree::clear_half_made(state, repository).await?;
     if leftovers.is_empty() && with_worktrees.is_empty() {
         return Ok(Vec::new());
     }

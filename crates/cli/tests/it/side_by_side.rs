@@ -225,6 +225,32 @@ fn a_new_run_clears_the_worktrees_of_a_dead_one_and_keeps_what_was_in_them() {
 }
 
 #[test]
+fn worktrees_that_were_being_made_at_a_kill_are_made_again() {
+    for (pooled, again) in [(false, "--resume"), (false, "--fresh"), (true, "--fresh")] {
+        let scene =
+            of_two(|_| [vec![call().write("a.txt", "a").complete()], vec![call().write("b.txt", "b").complete()]]);
+        let (begun, folder) = (scene.outside("begun"), scene.outside("worktrees"));
+        scene.write(".gitattributes", "slow.txt filter=slow\n");
+        scene.write("slow.txt", "slow\n");
+        scene.commit_all("A file that takes its time");
+        let flags = if pooled { vec!["--worktree-folder", folder.to_str().unwrap()] } else { Vec::new() };
+        let flags = [SIDE_BY_SIDE, &flags].concat();
+        scene.git(&["config", "filter.slow.smudge", &format!("touch '{}'; sleep 100", begun.display())]);
+        let first = start(&scene, &flags);
+        scene.wait_for_file(&begun);
+        first.crash();
+        scene.git(&["config", "filter.slow.smudge", "cat"]);
+        run(&scene, &[&flags, &[again][..]].concat()).exits(0);
+        assert_eq!(scene.landed_subjects().len(), 2, "{again}");
+        the_checkout_is_alone(&scene);
+        let of_repository = fs::read_dir(&folder).into_iter().flatten();
+        let left = of_repository.flat_map(|own| fs::read_dir(own.unwrap().path()).unwrap());
+        let left: Vec<_> = left.map(|item| item.unwrap().path()).collect();
+        assert!(left.is_empty(), "places are taken for ever: {left:?}");
+    }
+}
+
+#[test]
 fn a_stop_at_once_ends_all_of_them_and_takes_the_worktrees_away() {
     let scene = of_two(|scene| {
         [

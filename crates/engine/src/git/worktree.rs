@@ -1,5 +1,5 @@
 //! Working trees of ours, beside the user's checkout: made, moved on, taken away.
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ralphloop_core::ids::CommitId;
 
@@ -8,6 +8,8 @@ use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits};
 
 /// The oldest git that merges without a working tree (`merge-tree --write-tree`).
 pub(super) const MERGES_SINCE: (u32, u32) = (2, 38);
+/// Why git locks a working tree while it makes it, in the language in which we run it (git's `builtin/worktree.c`).
+const MAKING: &[u8] = b"initializing";
 
 impl Repository {
     /// One of our working trees. Its checkpoints answer for it alone, and for the configuration and hooks that all share.
@@ -30,6 +32,25 @@ impl Repository {
         self.write().args(["worktree", "remove"]).arg(top).run().await?;
         // What is left of its checkpoints is only in the way of disk space, and `clean` lists it.
         drop(std::fs::remove_dir_all(worktree.store().root()));
+        Ok(())
+    }
+
+    /// Working trees whose making was cut off. Git locks each until it is whole, and nobody has worked in it before.
+    pub fn half_made_worktrees(&self) -> Vec<PathBuf> {
+        let known = std::fs::read_dir(self.places().common_dir.join("worktrees"));
+        let known = known.into_iter().flatten().filter_map(Result::ok).map(|item| item.path());
+        let cut_off = known.filter(|of| std::fs::read(of.join("locked")).is_ok_and(|why| why.trim_ascii() == MAKING));
+        let link = |of: PathBuf| Some(of.join(super::path(std::fs::read(of.join("gitdir")).ok()?.trim_ascii())));
+        let tops = cut_off.filter_map(link).filter_map(|link| link.parent().map(Path::to_owned));
+        tops.map(|top| std::fs::canonicalize(&top).unwrap_or(top)).collect()
+    }
+
+    /// Takes away one of [`Self::half_made_worktrees`] that is ours.
+    pub async fn remove_half_made_worktree(&self, top: &Path) -> Result<(), GitError> {
+        // Git does not take away what has no link to the repository yet, but forgets what is not there. What cannot be
+        // removed here is git's to refuse.
+        drop(std::fs::remove_dir_all(top));
+        self.write().args(["worktree", "remove", "--force", "--force"]).arg(top).run().await?;
         Ok(())
     }
 

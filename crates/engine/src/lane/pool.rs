@@ -9,6 +9,8 @@ use ralphloop_core::ids::RunId;
 use crate::files::{self, FileError};
 use crate::runs::StateFolder;
 
+/// What the name of the mark of a taken place ends in.
+const TAKEN: &str = "run";
 /// How long a search for a free place goes on.
 const PLACES: u32 = 10_000;
 
@@ -96,6 +98,14 @@ pub(crate) fn kept(state: &StateFolder) -> Vec<(PathBuf, Option<RunId>)> {
     places.map(|place| (place.clone(), user(&place))).collect()
 }
 
+/// Every place that some run has taken, whether a worktree is there yet or not.
+pub(crate) fn taken(state: &StateFolder) -> Vec<(PathBuf, RunId)> {
+    let folders = folders(state);
+    let items = folders.iter().flat_map(std::fs::read_dir).flatten().filter_map(Result::ok).map(|item| item.path());
+    let marks = items.filter(|path| path.extension().is_some_and(|kind| kind == TAKEN));
+    marks.filter_map(|mark| Some((mark.with_extension(""), user(&mark)?))).collect()
+}
+
 fn places(folder: &Path) -> Vec<PathBuf> {
     let items = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|item| item.path());
     let mut places: Vec<PathBuf> = items.filter(|path| path.join(".git").exists()).collect();
@@ -112,7 +122,7 @@ fn user(place: &Path) -> Option<RunId> {
 }
 
 fn taken_mark(place: &Path) -> PathBuf {
-    place.with_extension("run")
+    place.with_extension(TAKEN)
 }
 
 /// The place is free again. One that is not in a pool has no mark.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::CheckResult;
-use ralphloop_core::ids::{AttemptId, CommitId, LaneId};
+use ralphloop_core::ids::{AttemptId, CommitId, LaneId, RunId};
 use ralphloop_core::policy::{Gate, Place};
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,7 @@ fn pool_of(shared: &Shared) -> Option<Pool> {
 pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, String> {
     let top = top(&shared.folder, lane);
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    if !top.exists() {
+    if !top.join(".git").exists() {
         let turn = shared.git_turn.lock().await;
         make(shared, &top).await?;
         drop(turn);
@@ -284,6 +284,35 @@ pub(crate) fn tidy(folder: &RunFolder, lane: LaneId, top: &Path) {
 pub(crate) fn forget_place(top: &Path) {
     drop(std::fs::remove_file(ready_mark(top)));
     pool::give_back(top);
+}
+
+/// Takes away what dead runs had begun to make when they were killed; nobody has worked there. Places of the pool that they
+/// had only taken are free again.
+pub(crate) async fn clear_half_made(state: &StateFolder, home: &Repository) -> Result<(), GitError> {
+    let runs = state.runs().unwrap_or_default();
+    let is_live = |id: &RunId| runs.iter().any(|run| run.id == *id && run.live_process().is_some());
+    for top in home.half_made_worktrees() {
+        let Some(owner) = owner(state, &top) else { continue };
+        if !is_live(&owner) {
+            home.remove_half_made_worktree(&top).await?;
+        }
+    }
+    let linked: Vec<PathBuf> = runs.iter().flat_map(left_by).map(|(_, top)| top).collect();
+    for (place, user) in pool::taken(state) {
+        let real = std::fs::canonicalize(&place).unwrap_or_else(|_| place.clone());
+        if !is_live(&user) && !linked.contains(&real) {
+            pool::give_back(&place);
+        }
+    }
+    Ok(())
+}
+
+/// The run that a worktree of ours is of.
+fn owner(state: &StateFolder, top: &Path) -> Option<RunId> {
+    let root = std::fs::canonicalize(state.runs_folder()).ok()?;
+    let below = top.strip_prefix(root).ok().and_then(|below| below.components().next());
+    let run = below.and_then(|run| run.as_os_str().to_str()).map(RunId::from);
+    run.or_else(|| pool::taken(state).into_iter().find(|(place, _)| place == top).map(|(_, user)| user))
 }
 
 /// The worktrees that a run has left, by lane.
