@@ -9,7 +9,7 @@ use ralphloop_core::run::Run;
 use ralphloop_core::units::Timestamp;
 
 use crate::files::FileError;
-use crate::git::{CheckpointError, GitError, KeptAttempt, Repository};
+use crate::git::{CheckpointError, GitError, KeptAttempt, KeptSquash, Repository};
 use crate::lane::{pool, worktree};
 use crate::runs::{RunFolder, StateFolder, unfinished};
 
@@ -25,6 +25,8 @@ pub enum Kind {
     Run,
     /// The work of an attempt, under a ref.
     Attempt,
+    /// A branch as it was before its run's commits were made one.
+    Squashed,
     /// Files that left the tree with an attempt and were too large for git.
     Parked,
     /// What makes the next checkpoint quicker.
@@ -41,6 +43,7 @@ impl Kind {
         match self {
             Self::Run => "run",
             Self::Attempt => "attempt",
+            Self::Squashed => "before squash",
             Self::Parked => "parked files",
             Self::Checkpoints => "checkpoints",
             Self::Cache => "cache",
@@ -75,6 +78,7 @@ pub struct Item {
 enum Place {
     Folder(PathBuf),
     Attempt(KeptAttempt),
+    Squash(KeptSquash),
     Worktree(PathBuf),
     Store,
 }
@@ -148,6 +152,19 @@ pub async fn left(repository: &Repository) -> Result<Vec<Item>, CleanError> {
             run: Some(attempt.run.clone()),
             is_work,
             place: Place::Attempt(attempt.clone()),
+        });
+    }
+    for squash in repository.kept_squashes().await? {
+        items.push(Item {
+            kind: Kind::Squashed,
+            name: format!("squashed/{}", squash.run),
+            about: "the branch as it was before `squash`".to_owned(),
+            bytes: squash.own_bytes,
+            changed_at: Some(Timestamp(squash.kept_at.saturating_mul(1000))),
+            held: held_by(&squash.run),
+            run: Some(squash.run.clone()),
+            is_work: true,
+            place: Place::Squash(squash),
         });
     }
 
@@ -269,7 +286,8 @@ fn find<'a>(items: &'a [Item], name: &str) -> Result<&'a Item, CleanError> {
 /// Removes one thing.
 pub async fn remove(repository: &Repository, item: &Item) -> Result<(), CleanError> {
     match &item.place {
-        Place::Attempt(attempt) => Ok(repository.forget_attempt(attempt).await?),
+        Place::Attempt(attempt) => Ok(repository.forget_kept(&attempt.reference, &attempt.commit).await?),
+        Place::Squash(squash) => Ok(repository.forget_kept(&squash.reference, &squash.commit).await?),
         Place::Store => Ok(repository.forget_stored().await?),
         Place::Worktree(top) => {
             let fails = |why: String| CleanError::Held { name: item.name.clone(), why };
@@ -355,7 +373,12 @@ impl Item {
         let of_attempt = |attempt: &KeptAttempt| {
             name == attempt.reference || name == format!("{}/{}#{}", attempt.run, attempt.story, attempt.number)
         };
-        self.name == name || matches!(&self.place, Place::Attempt(attempt) if of_attempt(attempt))
+        self.name == name
+            || match &self.place {
+                Place::Attempt(attempt) => of_attempt(attempt),
+                Place::Squash(squash) => name == squash.reference,
+                _ => false,
+            }
     }
 }
 
@@ -363,7 +386,7 @@ impl fmt::Display for Item {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             Kind::Run | Kind::Attempt => write!(f, "{} {}", self.kind.as_str(), self.name),
-            Kind::Parked | Kind::Checkpoints | Kind::Cache | Kind::Worktree => f.write_str(&self.name),
+            Kind::Squashed | Kind::Parked | Kind::Checkpoints | Kind::Cache | Kind::Worktree => f.write_str(&self.name),
         }
     }
 }

@@ -116,7 +116,7 @@ pub async fn plan(place: &Place, run: &Run, subject: Option<&str>) -> Result<Squ
     let commits = after.iter().map(OwnCommit::as_shown).collect();
     let message = message(run, after, subject);
     let parent = after.first().and_then(|commit| commit.parent.clone()).unwrap_or_else(|| run.base().clone());
-    let kept = format!("refs/ralphloop/squashed/{}", git::slug(run.id().as_str()));
+    let kept = git::squashed_ref(run.id());
     let replacement = Replacement { branch: reference.to_owned(), old: tip, parent, kept };
     Ok(Squash { branch, commits, message, replacement })
 }

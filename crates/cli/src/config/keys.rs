@@ -256,7 +256,7 @@ settings! {
         worktree_link: Vec<String> = Vec::new(), Flag "GLOB", "none";
         /// A command that is run once in a fresh worktree, before the first agent. If it fails, that is no story's fault.
         worktree_setup: Option<String> = None, Flag "CMD";
-        /// The folder in which worktrees are made.
+        /// The folder in which worktrees are made; a relative one counts from the project.
         worktree_folder: Option<PathBuf> = None, Flag "DIR", "below .git";
         /// How many worktrees stay for the next run, with what was set up and built in them. `clean` removes them.
         worktree_keep: u32 = 0, Flag "N";

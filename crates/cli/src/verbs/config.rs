@@ -39,6 +39,7 @@ fn text(config: &config::Config, host: &Host) -> String {
         };
         let _ = writeln!(text, "  {:width$}  {}  [{place}]", key.written(), output::one_line(&value));
     }
+    text.push_str(&tables(&config.settings));
     let _ = writeln!(text);
     let files = [config::project_file(&host.cwd), config::user_file(&host.environment)];
     for (name, file) in ["project", "user"].iter().zip(files) {
@@ -46,4 +47,18 @@ fn text(config: &config::Config, host: &Host) -> String {
         let _ = writeln!(text, "The {name}'s file: {}", output::one_line(&file));
     }
     text
+}
+
+/// What stands in tables: the user's own agents and prices, and the files that are made anew.
+fn tables(settings: &config::Settings) -> String {
+    let agents = settings.agents.iter().map(|own| format!("[agents.{}]  [{}]", own.client.name, own.origin));
+    let prices = settings.prices.iter().map(|own| format!("[prices.\"{}\"]", own.prefix));
+    let generated = settings.generate.rules();
+    let generated = generated.map(|(files, command)| format!("[[generate]] {}: {command}", files.join(", ")));
+    let lines: Vec<String> = agents.chain(prices).chain(generated).collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lines = lines.iter().map(|line| format!("  {}\n", output::one_line(line)));
+    format!("\n{}\n{}", output::styled(output::HEAD, "Tables"), lines.collect::<String>())
 }

@@ -55,10 +55,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             copy: given.worktree_copy.clone(),
             link: given.worktree_link.clone(),
             setup: given.worktree_setup.clone(),
-            folder: given
-                .worktree_folder
-                .as_ref()
-                .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
+            folder: given.worktree_folder.as_ref().map(|folder| project.join(folder)),
             keep: given.worktree_keep,
         },
         times: Times {

@@ -40,6 +40,10 @@ fn the_commits_of_a_run_become_one_of_the_same_tree_and_the_old_tip_is_kept() {
     // Once more there is nothing to make one.
     scene.run(&["squash"]).exits(2);
     scene.run(&["diff", "S1"]).exits(0);
+    let kept = format!("squashed/{run}");
+    scene.run(&["clean"]).exits(0).says(&kept).says("as it was before `squash`");
+    scene.run(&["clean", "--apply", &kept]).exits(0);
+    assert!(!scene.git_succeeds(&["rev-parse", "--verify", "--quiet", &format!("refs/ralphloop/{kept}")]));
 }
 
 #[test]

@@ -274,6 +274,19 @@ fn config_shows_each_value_with_the_place_it_comes_from() {
 }
 
 #[test]
+fn config_shows_the_tables_of_agents_prices_and_made_files() {
+    let scene = scene();
+    scene.run(&["config", "show"]).exits(0).never_says("Tables");
+    scene.write(
+        "ralphloop.toml",
+        "[agents.mine]\ncommand = \"mine run\"\n[prices.\"mine-1\"]\ninput = 1\noutput = 2\n[[generate]]\nfiles = \
+         [\"Cargo.lock\"]\ncommand = \"cargo update\"\n",
+    );
+    let shown = scene.run(&["config", "show"]).exits(0);
+    shown.says("[agents.mine]").says("[prices.\"mine-1\"]").says("[[generate]] Cargo.lock: cargo update");
+}
+
+#[test]
 fn a_flag_beats_the_environment_which_beats_the_projects_file() {
     let mut scene = prd_scene(
         &[story("S1", "Alpha lamp")],

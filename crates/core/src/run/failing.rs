@@ -97,6 +97,7 @@ impl Run {
             AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story).filter(|_| !aside) {
+                    record.asked_again = false;
                     record.reason = Some(cause_in_words(&cause));
                 }
                 self.wait_begins(attempt.agent.as_ref());
@@ -135,6 +136,7 @@ impl Run {
         let max_retries = self.policy.max_retries;
         let Some(record) = self.stories.get_mut(&id.story) else { return Vec::new() };
         record.charged += 1;
+        record.asked_again = false;
         record.on_rung += 1;
         let times = match &record.streak {
             Some((same, times)) if *same == fingerprint => times + 1,

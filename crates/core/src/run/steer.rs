@@ -11,8 +11,6 @@ use crate::outcome::Outcome;
 pub(super) const STOPPED: &str = "the run was stopped";
 /// Why an attempt is put back when its story is skipped.
 const DROPPED: &str = "its story was skipped";
-/// Why a story that a person wants tried again is not passed yet.
-const ASKED_AGAIN: &str = "to be tried again, as you asked";
 
 impl Run {
     pub(super) fn stop_requested(&mut self, cause: StopCause, level: StopLevel) -> Vec<Effect> {
@@ -81,7 +79,8 @@ impl Run {
             StoryState::Failed | StoryState::Blocked | StoryState::Skipped => {
                 record.renew();
                 record.selected = true;
-                record.reason = Some(ASKED_AGAIN.to_owned());
+                record.asked_again = true;
+                record.reason = Some("to be tried again, as you asked".to_owned());
             }
             StoryState::Pending | StoryState::Landed { .. } | StoryState::DoneBefore => {}
         }
@@ -101,7 +100,7 @@ impl Run {
 
     /// The story waits for an attempt, or has one, because somebody wanted it tried again.
     pub fn tries_again(&self, story: &StoryId) -> bool {
-        let asked = self.record(story).filter(|record| record.reason.as_deref() == Some(ASKED_AGAIN));
+        let asked = self.record(story).filter(|record| record.asked_again);
         asked.is_some_and(|record| matches!(record.state, StoryState::Pending | StoryState::Running))
     }
 

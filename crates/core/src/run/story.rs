@@ -75,6 +75,8 @@ pub struct StoryRecord {
     pub(super) taken_out: bool,
     /// A person skipped it, until somebody wants it tried again.
     pub(super) put_aside: bool,
+    /// A person wanted it tried again, and nothing has come of that yet.
+    pub(super) asked_again: bool,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -111,6 +113,7 @@ impl StoryRecord {
             waits_for: None,
             taken_out: false,
             put_aside: false,
+            asked_again: false,
             failure: None,
             conflicts: 0,
             rung: 0,
@@ -137,6 +140,7 @@ impl StoryRecord {
     pub(super) fn renew(&mut self) {
         self.state = StoryState::Pending;
         self.put_aside = false;
+        self.asked_again = false;
         self.waits_for = None;
         self.charged = 0;
         self.conflicts = 0;

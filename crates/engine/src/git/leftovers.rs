@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use ralphloop_core::ids::CommitId;
 
-use super::names::{REFS, unslug};
+use super::names::{REFS, SQUASHED_REFS, unslug};
 use super::{CheckpointError, GitError, Repository, StoreError};
 
 /// An attempt that is kept under a ref.
@@ -25,6 +25,21 @@ pub struct KeptAttempt {
     pub own_bytes: u64,
 }
 
+/// A branch as it was before the commits of a run were made one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptSquash {
+    /// The ref.
+    pub reference: String,
+    /// The commit that it holds.
+    pub commit: CommitId,
+    /// The run.
+    pub run: String,
+    /// When its last commit was made, in seconds since the epoch.
+    pub kept_at: i64,
+    /// Bytes on the disk of what no branch and no tag reaches.
+    pub own_bytes: u64,
+}
+
 /// What checkpoints of one working tree left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
@@ -41,30 +56,47 @@ pub struct Stored {
 impl Repository {
     /// All attempts that are kept, by ref.
     pub async fn kept_attempts(&self) -> Result<Vec<KeptAttempt>, GitError> {
-        let answer = self
-            .read()
-            .args(["for-each-ref", "--format=%(refname) %(objectname) %(committerdate:unix)"])
-            .arg(format!("{REFS}/"))
-            .run()
-            .await?;
         let mut attempts = Vec::new();
-        for line in String::from_utf8_lossy(&answer.stdout).lines() {
-            let Some(mut attempt) = attempt_of(line) else { continue };
-            let answer = self
-                .read()
-                .args(["rev-list", "--disk-usage", "--objects", &attempt.reference])
-                .args(["--not", "--branches", "--tags", "--remotes"])
-                .run()
-                .await?;
-            attempt.own_bytes = answer.line()?.trim().parse().map_err(|_| answer.unexpected())?;
+        for line in self.own_refs(&format!("{REFS}/")).await? {
+            let Some(mut attempt) = attempt_of(&line) else { continue };
+            attempt.own_bytes = self.own_bytes(&attempt.reference).await?;
             attempts.push(attempt);
         }
         Ok(attempts)
     }
 
-    /// Lets go of a kept attempt, if its ref still holds that commit. Git itself removes the objects later (`git gc`).
-    pub async fn forget_attempt(&self, attempt: &KeptAttempt) -> Result<(), GitError> {
-        self.write().args(["update-ref", "-d", &attempt.reference, attempt.commit.as_str()]).run().await.map(drop)
+    /// What branches were before their runs' commits were made one.
+    pub async fn kept_squashes(&self) -> Result<Vec<KeptSquash>, GitError> {
+        let mut squashes = Vec::new();
+        for line in self.own_refs(&format!("{SQUASHED_REFS}/")).await? {
+            let Some(mut squash) = squash_of(&line) else { continue };
+            squash.own_bytes = self.own_bytes(&squash.reference).await?;
+            squashes.push(squash);
+        }
+        Ok(squashes)
+    }
+
+    /// `REF COMMIT SECONDS` of every ref below.
+    async fn own_refs(&self, below: &str) -> Result<Vec<String>, GitError> {
+        let format = "--format=%(refname) %(objectname) %(committerdate:unix)";
+        let answer = self.read().args(["for-each-ref", format]).arg(below).run().await?;
+        Ok(String::from_utf8_lossy(&answer.stdout).lines().map(str::to_owned).collect())
+    }
+
+    /// Bytes on the disk of what the ref holds and no branch and no tag reaches.
+    async fn own_bytes(&self, reference: &str) -> Result<u64, GitError> {
+        let answer = self
+            .read()
+            .args(["rev-list", "--disk-usage", "--objects", reference])
+            .args(["--not", "--branches", "--tags", "--remotes"])
+            .run()
+            .await?;
+        answer.line()?.trim().parse().map_err(|_| answer.unexpected())
+    }
+
+    /// Lets go of a ref of ours, if it still holds that commit. Git itself removes the objects later (`git gc`).
+    pub async fn forget_kept(&self, reference: &str, commit: &CommitId) -> Result<(), GitError> {
+        self.write().args(["update-ref", "-d", reference, commit.as_str()]).run().await.map(drop)
     }
 
     /// What checkpoints of this working tree left.
@@ -123,6 +155,20 @@ fn attempt_of(line: &str) -> Option<KeptAttempt> {
         run: name(run),
         story: name(story),
         number: number.parse().ok().filter(|_| names.next().is_none())?,
+        kept_at: kept_at.parse().ok()?,
+        own_bytes: 0,
+    })
+}
+
+/// `refs/ralphloop/squashed/RUN COMMIT SECONDS`.
+fn squash_of(line: &str) -> Option<KeptSquash> {
+    let mut parts = line.split(' ');
+    let (reference, commit, kept_at) = (parts.next()?, parts.next()?, parts.next()?);
+    let slug = reference.strip_prefix(SQUASHED_REFS)?.strip_prefix('/')?;
+    Some(KeptSquash {
+        reference: reference.to_owned(),
+        commit: CommitId(commit.to_owned()),
+        run: unslug(slug).unwrap_or_else(|| slug.to_owned()),
         kept_at: kept_at.parse().ok()?,
         own_bytes: 0,
     })

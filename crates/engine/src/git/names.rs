@@ -2,6 +2,8 @@
 
 /// Where everything of ours lives below `refs/`.
 pub(super) const REFS: &str = "refs/ralphloop";
+/// Where branches are kept as they were before the commits of a run were made one: `SQUASHED_REFS/RUN`.
+pub(super) const SQUASHED_REFS: &str = "refs/ralphloop/squashed";
 
 /// A file or ref component for an id: injective, so that different ids never meet. Letters of ASCII, digits and `-` stand
 /// for themselves; every other byte is `_` and two hexadecimal digits, `_` too. An id too long for a file name is cut and
@@ -55,6 +57,11 @@ pub(super) fn unslug(slug: &str) -> Option<String> {
 /// The ref under which an attempt is kept: `refs/ralphloop/<run>/<story>/<attempt>`.
 pub fn attempt_ref(run: &ralphloop_core::ids::RunId, attempt: &ralphloop_core::ids::AttemptId) -> String {
     format!("{REFS}/{}/{}/{}", slug(run.as_str()), slug(attempt.story.as_str()), attempt.number)
+}
+
+/// The ref under which a branch is kept as it was before the commits of a run were made one.
+pub fn squashed_ref(run: &ralphloop_core::ids::RunId) -> String {
+    format!("{SQUASHED_REFS}/{}", slug(run.as_str()))
 }
 
 #[cfg(test)]

@@ -55,6 +55,11 @@ impl Generated {
         Ok(())
     }
 
+    /// Each rule: the patterns and the command.
+    pub fn rules(&self) -> impl Iterator<Item = (&[String], &str)> {
+        self.0.iter().map(|rule| (rule.patterns.as_slice(), rule.command.as_str()))
+    }
+
     fn rule_of(&self, file: &Path) -> Option<&Rule> {
         self.0.iter().find(|rule| rule.files.is_match(file))
     }

@@ -32,7 +32,32 @@ pub(super) fn of_file(path: &Path) -> Vec<Scheme> {
             if readable.is_empty() { vec![Scheme::Prd] } else { readable }
         }
         "jsonc" => vec![Scheme::Prd],
-        _ => readable(path, TEXTS),
+        _ => {
+            let text = read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+            let shown = |scheme: &Scheme| shows_itself(*scheme, &text);
+            readable(path, TEXTS).into_iter().filter(shown).collect()
+        }
+    }
+}
+
+/// Whether a text that a format can read looks like that format, and not only like any list of boxes.
+fn shows_itself(scheme: Scheme, text: &str) -> bool {
+    let lines = text.lines();
+    let heading = |line: &str| Some(line.trim_start_matches('#')).filter(|rest| *rest != line).map(str::to_owned);
+    let item = |line: &str| line.split_once("] ").map(|(_, item)| item.to_owned());
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    match scheme {
+        Scheme::FixPlan => lines.filter_map(heading).any(|heading| heading.to_lowercase().contains("priority")),
+        // `## 1. Group`, and below it `- [ ] 1.1 task`.
+        Scheme::OpenSpec => lines.filter_map(heading).any(|heading| {
+            let heading = heading.trim_start();
+            let number = digits(heading);
+            number > 0 && heading[number..].starts_with(". ")
+        }),
+        // `- [ ] T001 task`.
+        Scheme::SpecKit => lines.filter_map(item).any(|item| item.strip_prefix('T').map_or(0, digits) >= 3),
+        Scheme::Kiro => text.contains("_Requirements:"),
+        _ => true,
     }
 }
 

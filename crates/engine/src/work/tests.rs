@@ -335,6 +335,10 @@ fn a_file_that_several_formats_can_read_says_which() {
     let issues = r#"[{"number": 1, "title": "a", "state": "OPEN"}]"#;
     let project = project(&[
         ("notes.md", BOXES),
+        ("urgent.md", "## High Priority\n\n- [ ] a\n"),
+        ("grouped.md", "## 1. Lamps\n\n- [ ] 1.1 a\n"),
+        ("phases.md", "## Phase 1\n\n- [ ] T001 [P] a\n"),
+        ("asked.md", "- [ ] 1. a\n  - _Requirements: 1.1_\n"),
         ("issues.json", issues),
         ("list.json", STORIES),
         ("other.json", "{}"),
@@ -344,9 +348,15 @@ fn a_file_that_several_formats_can_read_says_which() {
         ("empty.md", "# x\n"),
         ("log.md", "# Session Log\n\n## Next Steps\n\n- a\n"),
     ]);
-    let boxes = "markdown, fixplan, openspec, speckit or kiro; say which, as in markdown:notes.md";
+    let or = |name: &str, other: &str| {
+        format!("error: {name} could be markdown or {other}; say which, as in markdown:{name}")
+    };
     for (argument, means) in [
-        ("notes.md", format!("error: notes.md could be {boxes}")),
+        ("notes.md", "markdown:notes.md in notes.md".to_owned()),
+        ("urgent.md", or("urgent.md", "fixplan")),
+        ("grouped.md", or("grouped.md", "openspec")),
+        ("phases.md", or("phases.md", "speckit")),
+        ("asked.md", or("asked.md", "kiro")),
         ("fixplan:notes.md", "fixplan:notes.md in notes.md".to_owned()),
         ("issues.json", "error: issues.json could be prd or github; say which, as in prd:issues.json".to_owned()),
         ("github:issues.json", "github:issues.json in issues.json".to_owned()),
