@@ -55,6 +55,33 @@ fn a_run_is_watched_from_a_second_terminal_left_and_found_again() {
 }
 
 #[test]
+fn an_agent_that_does_not_end_is_left_at_once_by_the_third_key() {
+    let scene = prd_scene(&two_stories(), &AgentScript::new());
+    let begun = scene.outside("begun");
+    let stays = call().ignore_term().write("half.txt", "x").touch(&begun).hang();
+    scene.scripted_agent(&AgentScript::new().story("Alpha lamp", [stays]));
+    let mut screen = scene.on_screen(RUN);
+    scene.wait_for_file(&begun);
+    screen.types("q");
+    screen.sees("STOPPING");
+    screen.types("q");
+    screen.sees("once more within 3 s leaves at once");
+    screen.types("q");
+    let (said, code) = screen.ends();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("forced to quit") && said.contains("the tree was not put back"), "{said}");
+    scene.nothing_runs();
+    // What the agent had done is kept by whoever goes on.
+    let script = AgentScript::new()
+        .story("Alpha lamp", [call().write("a.txt", "on").complete()])
+        .story("Beta lamp", [call().write("b.txt", "on").complete()]);
+    scene.scripted_agent(&script);
+    scene.run(&["resume", "--headless"]).exits(0);
+    landed_once(&scene, "S1", "a.txt");
+    assert_eq!(scene.kept_refs().len(), 1);
+}
+
+#[test]
 fn a_story_is_skipped_and_tried_again_by_key() {
     let scene = waiting();
     let mut screen = scene.on_screen(RUN);
