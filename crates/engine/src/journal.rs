@@ -268,8 +268,7 @@ struct Unread<'a> {
 fn parse(bytes: &[u8]) -> Vec<Part<'_>> {
     let whole = memchr::memrchr(b'\n', bytes).map_or(0, |last| last + 1);
     let mut rest = &bytes[..whole];
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = (rest.len() / threads).max(PART);
+    let share = if rest.len() <= PART { PART } else { rest.len().div_ceil(threads()).max(PART) };
     let mut parts = Vec::new();
     while !rest.is_empty() {
         let from = share.min(rest.len()) - 1;
@@ -284,6 +283,11 @@ fn parse(bytes: &[u8]) -> Vec<Part<'_>> {
         read.extend(others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic))));
         read
     })
+}
+
+/// Parsed at once. The system is asked several things for this, so only a long journal is worth it.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Parses whole lines up to the first that is none.
