@@ -111,6 +111,9 @@ impl Decoder {
             _ => (Claim::None { near_miss: None }, String::new()),
         };
         let message = if end == AgentEnd::Finished { message } else { String::new() };
-        (AgentReport { end, claim, last_words, usage, took: ending.took, learnings, model }, message)
+        (
+            AgentReport { end, claim, last_words, handover: String::new(), usage, took: ending.took, learnings, model },
+            message,
+        )
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{CheckRef, CheckStage};
 use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, TreeId};
 use crate::outcome::Outcome;
+use crate::relay::Leg;
 use crate::units::Timestamp;
 
 /// What the agent is told besides the story itself.
@@ -29,6 +30,9 @@ pub struct Brief {
     /// What has landed meanwhile and is in conflict: `id: title` each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub landed_meanwhile: Vec<String>,
+    /// This call is one leg of a relay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leg: Option<Box<Leg>>,
     /// The last prompt was too long for the model: leave out what can be left out.
     pub shorter: bool,
 }

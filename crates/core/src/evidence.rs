@@ -228,6 +228,9 @@ pub struct AgentReport {
     pub claim: Claim,
     /// The last lines of its final message, bounded; for people and the next prompt.
     pub last_words: String,
+    /// What it hands on to the next role of a relay, bounded; empty outside of one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub handover: String,
     /// What it used.
     pub usage: Usage,
     /// How long it ran.

@@ -13,6 +13,7 @@ pub mod ids;
 pub mod outcome;
 pub mod plan;
 pub mod policy;
+pub mod relay;
 pub mod review;
 pub mod run;
 pub mod signal;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AgentId, StoryId};
+use crate::relay::Relay;
 use crate::units::Usd;
 
 /// What happens when a story has used up its attempts.
@@ -88,6 +89,9 @@ pub struct Policy {
     /// How often a reviewer may send the work of one attempt back.
     #[serde(default)]
     pub max_reviews: u32,
+    /// Who works on a story one after the other; one agent alone if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relay: Option<Relay>,
     /// Where agents work.
     #[serde(default)]
     pub place: Place,
@@ -125,6 +129,7 @@ impl Default for Policy {
             agents: Vec::new(),
             reviewer: None,
             max_reviews: 2,
+            relay: None,
             place: Place::Checkout,
             jobs: NonZeroU32::MIN,
         }

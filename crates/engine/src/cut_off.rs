@@ -25,7 +25,7 @@ pub(crate) fn of(folder: &RunFolder, run: &Run, settings: &Settings) -> Vec<CutO
             let (run, id) = (folder.path(), &attempt.id);
             match &attempt.phase {
                 Phase::Agent { call } => {
-                    let agent = attempt.agent.as_ref().and_then(|agent| settings.agents.get(agent));
+                    let agent = attempt.agent.as_ref().and_then(|agent| settings.worker(agent));
                     Some((id, *call, transcript::path_of(run, id, *call), agent))
                 }
                 Phase::Reviewing(reviewing) => {

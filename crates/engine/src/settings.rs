@@ -6,9 +6,10 @@ use std::time::Duration;
 use ralphloop_agent::chain::Chain;
 use ralphloop_agent::client::{Agent, Reports};
 use ralphloop_agent::prices::Prices;
-use ralphloop_core::ids::StoryId;
+use ralphloop_core::ids::{AgentId, StoryId};
 use ralphloop_core::plan::Plan;
 use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
+use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::signal::SignalGrammar;
 
 use crate::gates::find::{find, on_path};
@@ -91,6 +92,8 @@ pub struct Settings {
     pub reviewer: Option<Agent>,
     /// How often a reviewer may send the work of an attempt back.
     pub max_reviews: u32,
+    /// Who works on a story one after the other.
+    pub relay: Option<Team>,
     /// What the use of agents costs that do not say so themselves.
     pub prices: Prices,
     /// What counts as a signal.
@@ -101,6 +104,37 @@ pub struct Settings {
     pub branch: Option<String>,
     /// Who is told when the run ends or waits.
     pub notify: Notify,
+}
+
+/// Who works on a story one after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Team {
+    /// In this order; at least one.
+    pub members: Vec<Member>,
+    /// How often all of them may have their turn in one attempt.
+    pub rounds: u32,
+}
+
+/// One role of a relay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// What it is called.
+    pub role: String,
+    /// Its own agent; whoever works on the story if absent.
+    pub agent: Option<Agent>,
+    /// The user's own words for its part.
+    pub instructions: Option<String>,
+}
+
+impl Team {
+    fn relay(&self) -> Relay {
+        let role = |member: &Member| Role {
+            name: member.role.clone(),
+            agent: member.agent.as_ref().map(Agent::id),
+            instructions: member.instructions.clone(),
+        };
+        Relay { roles: self.members.iter().map(role).collect(), rounds: self.rounds }
+    }
 }
 
 /// What is done about changes of the user's that are in no commit.
@@ -144,15 +178,26 @@ impl Settings {
             agents: self.agents.ids(),
             reviewer: self.reviewer.as_ref().map(Agent::id),
             max_reviews: self.max_reviews,
+            relay: self.relay.as_ref().map(Team::relay),
             place: self.place,
             jobs: self.jobs,
         }
     }
 
+    /// The agent of that name and model, wherever in these settings it is named to work on stories.
+    pub fn worker(&self, id: &AgentId) -> Option<&Agent> {
+        self.agents.get(id).or_else(|| self.of_the_team().find(|agent| agent.id() == *id))
+    }
+
+    /// The agents that roles of a relay have for themselves.
+    pub fn of_the_team(&self) -> impl Iterator<Item = &Agent> {
+        self.relay.iter().flat_map(|team| team.members.iter().filter_map(|member| member.agent.as_ref()))
+    }
+
     /// Bounds on money and tokens that no call of an agent will be counted for, since nobody says what it uses.
     pub fn bounds_that_cannot_be_kept(&self) -> Vec<String> {
         let mut said = Vec::new();
-        for agent in self.agents.iter().chain(&self.reviewer) {
+        for agent in self.agents.iter().chain(&self.reviewer).chain(self.of_the_team()) {
             let (id, reports) = (agent.id(), agent.reports());
             let priced = agent.model.as_deref().is_some_and(|model| self.prices.of(model).is_some());
             if self.budget.tokens.is_some() && reports == Reports::Nothing {

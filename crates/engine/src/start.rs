@@ -392,8 +392,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         warnings.extend(keep_those_here(&mut settings)?);
         warnings.extend(settings.bounds_that_cannot_be_kept());
     }
-    if let Some(reviewer) = &settings.reviewer {
-        check_agent(reviewer)?;
+    for agent in settings.reviewer.iter().chain(settings.of_the_team().filter(|_| inside.is_none())) {
+        check_agent(agent)?;
     }
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);

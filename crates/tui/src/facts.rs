@@ -41,6 +41,8 @@ pub(crate) struct Try {
 #[derive(Debug, Clone)]
 pub(crate) struct Called {
     pub(crate) number: CallNumber,
+    /// `agent`, `repair 1`, or the role that it has in a relay.
+    pub(crate) which: String,
     pub(crate) began: Timestamp,
     pub(crate) report: Option<Box<AgentReport>>,
 }
@@ -88,7 +90,8 @@ impl Watched {
         }
         let why = self.run.record(&attempt.story).and_then(|record| record.reason.clone()).unwrap_or_default();
         if let Some(one) = self.tries.get_mut(attempt) {
-            one.step(event, label.unwrap_or_default(), why);
+            let which = self.run.attempt(attempt).map(which).unwrap_or_default();
+            one.step(event, label.unwrap_or_default(), (why, which));
         }
     }
 
@@ -135,6 +138,13 @@ impl Watched {
         self.tries_of(story).flat_map(of).collect()
     }
 
+    /// What that call is called: `repair 1`, or its role; nothing for the first call of an agent that works alone.
+    pub(crate) fn name_of(&self, id: &CallId) -> Option<&str> {
+        let calls = &self.tries.get(&id.attempt)?.calls;
+        let which = calls.iter().find(|called| called.number == id.call).map(|called| called.which.as_str())?;
+        (which != "agent").then_some(which)
+    }
+
     /// Whether a gate or check failed when it last ran before an attempt had changed anything.
     pub(crate) fn was_red(&self, label: &str) -> bool {
         let base = |check: &&Checked| check.stage == CheckStage::Baseline && check.label == label;
@@ -162,7 +172,7 @@ impl Try {
         }
     }
 
-    fn step(&mut self, event: &Event, label: String, why: String) {
+    fn step(&mut self, event: &Event, label: String, (why, which): (String, String)) {
         let end = match &event.fact {
             Fact::CheckStarted { stage, .. } => {
                 self.checks.push(Checked {
@@ -192,7 +202,7 @@ impl Try {
                 None
             }
             Fact::AgentStarted { call, .. } => {
-                self.calls.push(Called { number: *call, began: event.at, report: None });
+                self.calls.push(Called { number: *call, which, began: event.at, report: None });
                 None
             }
             Fact::AgentEnded { call, report, .. } => {
@@ -200,7 +210,8 @@ impl Try {
                     Some(known) => known.report = Some(report.clone()),
                     // It ended before it began: it could not be started.
                     None => {
-                        self.calls.push(Called { number: *call, began: event.at, report: Some(report.clone()) });
+                        let report = Some(report.clone());
+                        self.calls.push(Called { number: *call, which, began: event.at, report });
                     }
                 }
                 None
@@ -251,6 +262,20 @@ impl Try {
     }
 }
 
+/// What the call of an attempt is called that runs now.
+fn which(attempt: &Attempt) -> String {
+    let call = match &attempt.phase {
+        Phase::Agent { call } | Phase::Inspecting { call, .. } => *call,
+        _ => CallNumber(0),
+    };
+    match (attempt.leg(), attempt.repair_number(call)) {
+        (Some(leg), _) if leg.rounds > 1 => format!("{}, round {}", leg.role.name, leg.round),
+        (Some(leg), _) => leg.role.name.clone(),
+        (None, 0) => "agent".to_owned(),
+        (None, repair) => format!("repair {repair}"),
+    }
+}
+
 /// What an attempt does just now, in words.
 pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
     match &attempt.phase {
@@ -263,10 +288,16 @@ pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
         Phase::Held { .. } => "waits for the provider".to_owned(),
         Phase::Agent { call } => {
             let who = match &attempt.agent {
-                Some(agent) if run.chain().len() > 1 => agent.as_str(),
+                Some(agent) if run.chain().len() > 1 || attempt.leg().is_some() => agent.as_str(),
                 _ => "the agent",
             };
-            if call.0 == 0 { format!("{who} works") } else { format!("{who} works (repair {})", call.0) }
+            match (attempt.leg(), attempt.repair_number(*call)) {
+                (Some(leg), _) => {
+                    format!("{who} works as {}, round {} of {} at most", leg.role.name, leg.round, leg.rounds)
+                }
+                (None, 0) => format!("{who} works"),
+                (None, repair) => format!("{who} works (repair {repair})"),
+            }
         }
         Phase::Inspecting { .. } => "looks at the changes".to_owned(),
         Phase::Checking(checking) => {

@@ -1,6 +1,7 @@
 //! What an agent is told. One template per format of work, which a user's own may extend or replace; what stands in the
 //! spec, in failures and in learnings is only ever data to it.
 
+pub mod relay;
 pub mod review;
 mod view;
 
@@ -73,7 +74,13 @@ pub fn build(input: &PromptInput<'_>) -> Result<String, PromptError> {
     let name = input.template.map_or(own, |(name, _)| name);
     let view = View::new(input);
     let prompt = render(name, input.template, &view).map_err(|error| template_error(name, &error))?;
-    if prompt.contains(&view.story.id) { Ok(prompt) } else { Err(PromptError::WithoutStory { name: name.to_owned() }) }
+    if !prompt.contains(&view.story.id) {
+        return Err(PromptError::WithoutStory { name: name.to_owned() });
+    }
+    match &input.brief.leg {
+        Some(leg) => Ok(relay::part(leg)? + &prompt),
+        None => Ok(prompt),
+    }
 }
 
 fn environment<'t>() -> Result<Environment<'t>, minijinja::Error> {

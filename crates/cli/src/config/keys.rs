@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use super::origin::{Config, Given, Origin};
 use super::own_agents::OwnAgent;
 use super::own_prices::OwnPrice;
+use super::own_roles::{OwnRole, RelayRoles};
 use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
 use super::value::{AgentFormat, AgentName, AgentNames, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
@@ -100,6 +101,8 @@ macro_rules! settings {
             pub(crate) agents: Vec<OwnAgent>,
             /// The tables `[prices."MODEL"]`: prices of the user's own.
             pub(crate) prices: Vec<OwnPrice>,
+            /// The tables `[roles.NAME]`: roles of a relay.
+            pub(crate) roles: Vec<OwnRole>,
             /// The tables `[[generate]]`: files that are made anew where they are in conflict.
             pub(crate) generate: Generated,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
@@ -110,6 +113,7 @@ macro_rules! settings {
                 Self {
                     agents: Vec::new(),
                     prices: Vec::new(),
+                    roles: Vec::new(),
                     generate: Generated::default(),
                     $($( $name: $default, )+)+
                 }
@@ -121,6 +125,7 @@ macro_rules! settings {
         pub(crate) struct Layer {
             pub(super) agents: Vec<OwnAgent>,
             pub(super) prices: Vec<OwnPrice>,
+            pub(super) roles: Vec<OwnRole>,
             pub(super) generate: Option<Generated>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
@@ -160,6 +165,8 @@ macro_rules! settings {
                 settings.agents.extend(layer.agents);
                 settings.prices.retain(|old| layer.prices.iter().all(|new| new.prefix != old.prefix));
                 settings.prices.extend(layer.prices);
+                settings.roles.retain(|old| layer.roles.iter().all(|new| new.name != old.name));
+                settings.roles.extend(layer.roles);
                 if let Some(rules) = layer.generate {
                     settings.generate = rules;
                 }
@@ -180,6 +187,7 @@ macro_rules! settings {
             Layer {
                 agents: later.agents,
                 prices: later.prices,
+                roles: later.roles,
                 generate: later.generate,
                 $($( $name: later.$name.or(earlier.$name), )+)+
             }
@@ -225,6 +233,13 @@ settings! {
         reviewer: Option<AgentName> = None, Flag "NAME[:MODEL]", "nobody";
         /// How often the reviewer may send the work of one attempt back.
         max_reviews: u32 = 2, Flag "N";
+        /// Let several work on each story one after the other, in the same tree, each handing on to the next what it has to
+        /// say: planner, coder, reviewer, tester, refactorer, or roles of your own (`[roles.NAME]`). A role may have its own
+        /// agent; the others are taken by `agent`. What the last one leaves is checked as ever.
+        relay: Option<RelayRoles> = None, Flag "ROLE[=NAME[:MODEL]],...", "one agent alone";
+        /// How often all roles of a relay may have their turn in one attempt, as long as the last does not say that the
+        /// story is complete.
+        relay_rounds: Jobs = Jobs(NonZeroU32::MIN.saturating_add(1)), Flag "N";
         /// How the output of `agent_command` reads.
         agent_format: AgentFormat = AgentFormat::Text, Flag "claude|codex|opencode|gemini|copilot|pi|text";
     }

@@ -8,6 +8,7 @@ mod keys;
 mod origin;
 mod own_agents;
 mod own_prices;
+mod own_roles;
 mod screen;
 mod table;
 mod told;
@@ -25,7 +26,7 @@ pub(crate) use origin::{Config, Origin};
 pub(crate) use own_agents::OwnAgent;
 #[cfg(test)]
 pub(crate) use value::Form;
-pub(crate) use value::{Dirty, OnExhausted, Value};
+pub(crate) use value::{AgentName, Dirty, OnExhausted, Value};
 
 use value::Raw;
 

@@ -65,7 +65,7 @@ pub(crate) trait Value: Sized {
     }
 }
 
-fn scalar<'a>(value: &'a DeValue<'_>) -> Result<&'a str, String> {
+pub(super) fn scalar<'a>(value: &'a DeValue<'_>) -> Result<&'a str, String> {
     match value {
         DeValue::String(text) => Ok(text),
         DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str()),

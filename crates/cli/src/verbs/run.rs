@@ -185,7 +185,8 @@ pub(crate) async fn go_under(
         Eyes::Printed(_) | Eyes::Screen => None,
     };
     // Only what is started without anybody to ask needs it.
-    let agents = settings.agents.iter().filter(|_| inside.is_none()).chain(&settings.reviewer);
+    let agents =
+        settings.agents.iter().chain(settings.of_the_team()).filter(|_| inside.is_none()).chain(&settings.reviewer);
     let cautions: BTreeSet<&str> = agents.filter_map(Agent::caution).collect();
     let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside };
     match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {

@@ -5,15 +5,16 @@ use std::path::Path;
 use ralphloop_agent::chain::Chain;
 use ralphloop_agent::client::{Agent, OwnClient};
 use ralphloop_agent::prices::Prices;
+use ralphloop_agent::prompt::relay::{ROLES, instructions_of};
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
 use ralphloop_engine::agents;
 use ralphloop_engine::notify::Notify;
-use ralphloop_engine::settings::{GateChoice, OnDirty, PromptSettings, Settings, Times, Worktrees};
+use ralphloop_engine::settings::{GateChoice, Member, OnDirty, PromptSettings, Settings, Team, Times, Worktrees};
 
 use crate::config::{self, Config, Gates};
-use crate::error::CliError;
+use crate::error::{CliError, closest};
 
 /// The engine's settings; `only` are the stories that were named.
 pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Result<Settings, CliError> {
@@ -69,6 +70,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         agents: agents(config)?,
         reviewer: reviewer(config)?,
         max_reviews: given.max_reviews,
+        relay: relay(config)?,
         prices: Prices::with_own(given.prices.iter().map(|own| (own.prefix.clone(), own.price)).collect()),
         grammar,
         prompts: PromptSettings {
@@ -128,6 +130,36 @@ fn reviewer(config: &Config) -> Result<Option<Agent>, CliError> {
     let Some(name) = &given.reviewer else { return Ok(None) };
     let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
     Agent::chosen(&config::Value::show(name), &own).map(Some).map_err(|error| at(config, "reviewer", &error))
+}
+
+/// Those who work on a story one after the other, if several are to.
+fn relay(config: &Config) -> Result<Option<Team>, CliError> {
+    let given = &config.settings;
+    let Some(relay) = &given.relay else { return Ok(None) };
+    let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
+    let member = |(name, agent): &(String, Option<config::AgentName>)| {
+        let described = given.roles.iter().find(|role| role.name == *name);
+        if described.is_none_or(|role| role.prompt.is_none()) && instructions_of(name).is_none() {
+            let known = ROLES.iter().map(|(role, _)| *role).chain(given.roles.iter().map(|role| role.name.as_str()));
+            let error = CliError::usage(format!("there is no role {name:?} ({})", config.origin("relay")));
+            return Err(match closest(name, known.clone()) {
+                Some(meant) => error.hint(format!("did you mean {meant}?")),
+                None => error.hint(format!(
+                    "known are {}; a table [roles.{name}] with a prompt makes another",
+                    known.collect::<Vec<_>>().join(", ")
+                )),
+            });
+        }
+        let chosen = agent.as_ref().or_else(|| described.and_then(|role| role.agent.as_ref()));
+        let chosen = chosen.map(|agent| Agent::chosen(&config::Value::show(agent), &own)).transpose();
+        Ok(Member {
+            role: name.clone(),
+            agent: chosen.map_err(|error| at(config, "relay", &error))?,
+            instructions: described.and_then(|role| role.prompt.clone()),
+        })
+    };
+    let members = relay.0.iter().map(member).collect::<Result<_, _>>()?;
+    Ok(Some(Team { members, rounds: given.relay_rounds.0.get() }))
 }
 
 /// The user's template and what it is called in messages.

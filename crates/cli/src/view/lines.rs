@@ -3,7 +3,7 @@
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
-use ralphloop_core::ids::{AgentId, AttemptId};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber};
 use ralphloop_core::review::{Opinion, ReviewReport};
 use ralphloop_core::run::{Attempt, Phase, Run, StoryState};
 
@@ -83,11 +83,13 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             check_lines(&run.label(attempt, *check), *stage, result, *cached, *took)
         }
         Fact::CheckpointTaken { notes, .. } => notes.iter().map(|n| format!("Note: {}", one_line(n))).collect(),
-        Fact::AgentStarted { attempt, call, .. } => vec![started(attempt, call.0, run)],
+        Fact::AgentStarted { attempt, call, .. } => vec![started(attempt, *call, run)],
         Fact::AgentEnded { attempt, report, .. } => {
             let cost = report.usage.money_in_words().map_or_else(String::new, |cost| format!(", {cost}"));
+            let leg = run.attempt(attempt).and_then(Attempt::leg);
+            let who = leg.map_or_else(|| "Agent".to_owned(), |leg| capital(&one_line(&leg.role.name)));
             let mut lines = vec![format!(
-                "Agent of {} ended after {}: {}{cost}",
+                "{who} of {} ended after {}: {}{cost}",
                 one_line(&attempt.to_string()),
                 span(report.took),
                 one_line(&report.end.in_words(&report.claim))
@@ -224,17 +226,28 @@ fn others_take_over(attempt: &AttemptId, run: &Run) -> Option<String> {
     Some(format!("{} is not called{until}: {}", one_line(agent.as_str()), one_line(away.reason())))
 }
 
-fn started(attempt: &AttemptId, call: u32, run: &Run) -> String {
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+fn started(attempt: &AttemptId, call: CallNumber, run: &Run) -> String {
     let total = run.plan().stories.len();
     let place = run.plan().stories.iter().position(|s| s.id == attempt.story).map_or(0, |p| p + 1);
     let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();
-    let which = match (call, attempt.number) {
+    let under_way = run.attempt(attempt);
+    let mut which = match (under_way.map_or(call.0, |under_way| under_way.repair_number(call)), attempt.number) {
         (0, 1) => String::new(),
         (0, number) => format!(", attempt {number}"),
         (repair, _) => format!(", repair {repair}"),
     };
+    let leg = under_way.and_then(Attempt::leg);
+    if let Some(leg) = leg {
+        let round = if leg.rounds > 1 { format!(", round {}", leg.round) } else { String::new() };
+        which = format!("{which}, {}{round}", one_line(&leg.role.name));
+    }
     // With one agent alone, the first line has named it.
-    let agent = run.attempt(attempt).and_then(|a| a.agent.as_ref()).filter(|_| run.chain().len() > 1);
+    let agent = under_way.and_then(|a| a.agent.as_ref()).filter(|_| run.chain().len() > 1 || leg.is_some());
     let with = agent.map_or_else(String::new, |agent| format!(" with {}", one_line(agent.as_str())));
     format!("Starting iteration {} (story {place} of {total}: \"{title}\"){which}{with}", run.calls())
 }

@@ -375,10 +375,16 @@ pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> 
         Phase::Held { .. } => "waits for the provider before the agent is called again".to_owned(),
         Phase::Agent { call } => {
             let who = match &attempt.agent {
-                Some(agent) if run.chain().len() > 1 => agent.as_str(),
+                Some(agent) if run.chain().len() > 1 || attempt.leg().is_some() => agent.as_str(),
                 _ => "the agent",
             };
-            if call.0 == 0 { format!("{who} works") } else { format!("{who} works (repair {})", call.0) }
+            match (attempt.leg(), attempt.repair_number(*call)) {
+                (Some(leg), _) => {
+                    format!("{who} works as {}, round {} of {} at most", leg.role.name, leg.round, leg.rounds)
+                }
+                (None, 0) => format!("{who} works"),
+                (None, repair) => format!("{who} works (repair {repair})"),
+            }
         }
         Phase::Inspecting { .. } => "looking at the tree".to_owned(),
         Phase::Checking(_) => "checking".to_owned(),

@@ -33,6 +33,7 @@ mod recovery;
 mod refusals;
 mod regressions_loop;
 mod regressions_tree;
+mod relaying;
 mod reviewing;
 mod screen;
 mod secrets;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::ahead::Approach;
 use super::brief::failure_of_checks;
 use super::landing::{HALTED, moved};
+use super::relaying::Relaying;
 use super::reviewing::Reviewing;
 use super::steer::STOPPED;
 use super::{Baseline, Run};
@@ -48,6 +49,8 @@ pub struct Attempt {
     pub(super) reviews: u32,
     /// How often it has sent the work back.
     pub(super) sent_back: u32,
+    /// How far its relay is, if several roles work on it.
+    pub(super) relaying: Option<Relaying>,
     /// The files in conflict that the agent is to resolve.
     pub(super) resolves: Vec<String>,
     /// Where it is on its way to the branch.
@@ -189,6 +192,7 @@ impl Attempt {
             sent_back: 0,
             brought: 0,
             landed_meanwhile: Vec::new(),
+            relaying: None,
             resolves: Vec::new(),
             approach: Approach::default(),
             waits: 0,
@@ -434,6 +438,7 @@ impl Run {
             return self.revert(id, why, AfterRevert::Again);
         }
         let brief = self.first_brief(id);
+        let brief = self.first_leg(id, brief);
         self.start_agent(id, CallNumber(0), brief)
     }
 
@@ -443,7 +448,7 @@ impl Run {
     pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Brief) -> Vec<Effect> {
         let mut effects = self.lose_candidate(id);
         let brief = Box::new(brief);
-        if let Some(agent) = self.agent_for(&id.story).cloned() {
+        if let Some(agent) = self.agent_for_call(id, &brief).cloned() {
             effects.push(self.call_agent(id, call, agent, brief));
             return effects;
         }
@@ -544,7 +549,10 @@ impl Run {
                 self.revert(id, &format!("blocked: {reason}"), AfterRevert::Block { reason })
             }
             AfterAgent::Failed(failure) => self.fail(id, failure, &report.end, &tree.tree),
-            AfterAgent::RunChecks => self.start_checks(id, call, report, tree),
+            AfterAgent::RunChecks => match self.hand_on(id, call, &report, tree) {
+                Some(effects) => effects,
+                None => self.start_checks(id, call, report, tree),
+            },
         }
     }
 

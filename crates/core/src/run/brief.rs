@@ -38,7 +38,7 @@ impl Run {
         Brief { conflicts: files, landed_meanwhile: landed.unwrap_or_default(), ..self.common_brief(id) }
     }
 
-    fn common_brief(&mut self, id: &AttemptId) -> Brief {
+    pub(super) fn common_brief(&mut self, id: &AttemptId) -> Brief {
         let guidance = std::mem::take(&mut self.guidance);
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.carried.extend(guidance.iter().cloned());

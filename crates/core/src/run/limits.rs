@@ -165,7 +165,7 @@ impl Run {
     pub(super) fn call_the_held(&mut self) -> Vec<Effect> {
         let held = |attempt: &Attempt| match &attempt.phase {
             Phase::Held { call, brief } => {
-                Some((attempt.id.clone(), *call, self.agent_for(&attempt.id.story)?.clone(), brief.clone()))
+                Some((attempt.id.clone(), *call, self.agent_for_call(&attempt.id, brief)?.clone(), brief.clone()))
             }
             _ => None,
         };

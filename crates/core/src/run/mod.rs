@@ -9,6 +9,7 @@ mod failing;
 mod landing;
 mod limits;
 mod recover;
+mod relaying;
 mod reviewing;
 mod schedule;
 mod steer;

@@ -94,6 +94,7 @@ impl Run {
             end: report.end.clone(),
             claim: Claim::None { near_miss: None },
             last_words: String::new(),
+            handover: String::new(),
             usage: report.usage,
             took: report.took,
             learnings: Vec::new(),

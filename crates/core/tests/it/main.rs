@@ -12,6 +12,7 @@ mod facts;
 mod fence;
 mod lanes;
 mod limits;
+mod relaying;
 mod restarts;
 mod reviewing;
 mod simulation;

@@ -31,6 +31,7 @@ pub(crate) fn call(end: AgentEnd, claim: Claim) -> Call {
         end,
         claim,
         last_words: "Shall I go on?".to_owned(),
+        handover: String::new(),
         usage: Usage::default(),
         took: Duration::from_secs(10),
         learnings: Vec::new(),

@@ -91,6 +91,7 @@ impl Course {
             AgentEnd::Silent { .. } | AgentEnd::NeverSpoke { .. } | AgentEnd::TimedOut { .. } => 600,
             _ => 1 + rng.below(300),
         };
+        report.handover = format!("note {}", rng.pick(&["alpha", "alpha", "beta", "gamma"]));
         report.end = end;
         report.took = Duration::from_secs(takes);
         report.usage = usage(rng);

@@ -8,6 +8,7 @@ mod landing;
 mod lane;
 mod planted;
 mod providers;
+mod relays;
 mod reviewer;
 mod rng;
 pub(crate) mod scenario;

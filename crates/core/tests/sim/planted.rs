@@ -97,6 +97,12 @@ pub(crate) enum Planted {
     SkipsInWords,
     /// A wish to try a story again is only taken down.
     DeafToRetry,
+    /// Roles of a relay are not told what those before them said.
+    DropsTheBaton,
+    /// A relay goes on for longer than was allowed.
+    RunsOn,
+    /// The work of a relay is judged before all roles had their turn.
+    SkipsRoles,
 }
 
 /// What is known of the moment at which an effect is asked for.
@@ -109,7 +115,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 40] = [
+    pub(crate) const ALL: [Self; 43] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -150,6 +156,9 @@ impl Planted {
         Self::DeafToSkip,
         Self::SkipsInWords,
         Self::DeafToRetry,
+        Self::DropsTheBaton,
+        Self::RunsOn,
+        Self::SkipsRoles,
     ];
 
     /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that
@@ -174,6 +183,10 @@ impl Planted {
             }
             Self::ForgetsTheBudget => with_policy(fact, |policy| policy.budget.iterations = None),
             Self::TooManyJobs => with_policy(fact, |policy| policy.jobs = policy.jobs.saturating_add(1)),
+            Self::RunsOn => with_policy(fact, |policy| policy.relay.iter_mut().for_each(|relay| relay.rounds += 1)),
+            Self::SkipsRoles => with_policy(fact, |policy| {
+                policy.relay.iter_mut().for_each(|relay| relay.roles.truncate(1));
+            }),
             Self::SendsBackForEver => with_policy(fact, |policy| policy.max_reviews += 1),
             Self::IgnoresTheTouch => {
                 if let Fact::ReviewEnded { report, .. } = fact {
@@ -287,6 +300,10 @@ impl Planted {
             }
             (Self::DropsGuidance, Effect::StartAgent { attempt, call, agent, mut brief }) => {
                 brief.guidance.clear();
+                (vec![Effect::StartAgent { attempt, call, agent, brief }], Vec::new())
+            }
+            (Self::DropsTheBaton, Effect::StartAgent { attempt, call, agent, mut brief }) => {
+                brief.leg.iter_mut().for_each(|leg| leg.baton.clear());
                 (vec![Effect::StartAgent { attempt, call, agent, brief }], Vec::new())
             }
             (Self::HopsForNothing, Effect::StartAgent { attempt, call, agent, brief }) => {

@@ -7,6 +7,7 @@ use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::{AgentId, TaskId};
 use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
 use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
+use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::units::Usd;
 
 use super::rng::Rng;
@@ -91,7 +92,9 @@ impl Scenario {
         let agents = (0..*rng.pick(&[0, 1, 2, 3, 3])).map(|n| AgentId(format!("agent {n}"))).collect();
         let reviewer = rng.chance(300).then(|| AgentId(format!("agent {}", rng.below(5))));
         let max_reviews = u32::try_from(rng.below(3)).unwrap_or(0);
-        let policy = Policy { place, jobs: jobs(rng), agents, reviewer, max_reviews, ..policy(rng, gates, &stories) };
+        let relay = rng.chance(250).then(|| relay(rng));
+        let policy =
+            Policy { place, jobs: jobs(rng), agents, reviewer, max_reviews, relay, ..policy(rng, gates, &stories) };
         let faults = Faults {
             crash: *rng.pick(&[0, 5, 20, 60]),
             doubled: *rng.pick(&[0, 50, 300]),
@@ -113,6 +116,18 @@ impl Scenario {
         let faults = if place == Place::Worktrees && rng.chance(500) { faults.kinder() } else { faults };
         Self { plan: plan(stories), policy, faults }
     }
+}
+
+/// Some roles, some with agents of their own, which may be those of the chain or others.
+fn relay(rng: &mut Rng) -> Relay {
+    let role = |n: u64, rng: &mut Rng| Role {
+        name: format!("role {n}"),
+        agent: rng.chance(400).then(|| AgentId(format!("agent {}", rng.below(5)))),
+        instructions: None,
+    };
+    let count = 1 + rng.below(4);
+    let roles = (0..count).map(|n| role(n, rng)).collect();
+    Relay { roles, rounds: 1 + u32::try_from(rng.below(3)).unwrap_or(0) }
 }
 
 /// How many stories may be under way at once.
@@ -200,6 +215,7 @@ pub(crate) fn finished(claim: Claim) -> AgentReport {
         end: AgentEnd::Finished,
         claim,
         last_words: "last words".to_owned(),
+        handover: String::new(),
         usage: Usage::default(),
         took: Duration::from_secs(10),
         learnings: Vec::new(),

@@ -15,6 +15,7 @@ use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
 
 use super::providers::Providers;
+use super::relays::Relays;
 use super::world::{Breach, World};
 
 /// Attempts of a story in a row that the core lets go without a merge.
@@ -40,6 +41,7 @@ pub(crate) struct Watch {
     /// How often a person acted, so that all attempts are given back.
     renewals: u32,
     pub(crate) providers: Providers,
+    relays: Relays,
     /// Attempts of each story that could not be merged.
     unmerged: BTreeMap<StoryId, u32>,
     /// Something was moved or broken under the run, and it knows.
@@ -174,6 +176,7 @@ impl Watch {
     /// The fact changed how far its attempt is.
     pub(crate) fn took_effect(&mut self, fact: &Fact, at: Timestamp, policy: &Policy) {
         self.providers.told(fact, at, policy);
+        self.relays.told(fact);
         self.halted |= matches!(fact, Fact::Trespassed { .. } | Fact::RepositoryBroken { .. });
     }
 
@@ -248,7 +251,12 @@ impl Watch {
             }
             Effect::Begin { attempt, lane } => self.begins(attempt, *lane, policy, run)?,
             Effect::StartAgent { attempt, agent, brief, .. } => {
-                self.providers.called(attempt, agent, policy, run)?;
+                if brief.leg.as_ref().is_some_and(|leg| leg.role.agent.as_ref() == Some(agent)) {
+                    self.providers.reviews(attempt, agent, run.last_at())?;
+                } else {
+                    self.providers.called(attempt, agent, policy, run)?;
+                }
+                self.relays.called(attempt, brief, policy)?;
                 if stopped_now {
                     return Err(format!("{attempt}: an agent is started although the run is to stop at once"));
                 }
@@ -266,6 +274,7 @@ impl Watch {
             {
                 return Err(format!("{attempt}: work goes on although the run is to stop at once"));
             }
+            Effect::RunCheck { attempt, stage: CheckStage::Call(_), .. } => self.relays.judged(attempt, policy)?,
             Effect::Review { attempt, agent, .. } => {
                 self.providers.reviews(attempt, agent, run.last_at())?;
                 self.counts(attempt, policy, run)?;
@@ -353,7 +362,9 @@ impl Watch {
         self.counts(attempt, policy, run)?;
         for text in &brief.guidance {
             let before = self.carried.entry(text.clone()).or_default();
-            if before.iter().any(|a| a == attempt || self.concluded.contains(a)) {
+            // Every role of a relay is told what the user said.
+            let relayed = brief.leg.is_some();
+            if before.iter().any(|a| (a == attempt && !relayed) || self.concluded.contains(a)) {
                 return Err(format!("{attempt}: the prompt carries `{text}` again"));
             }
             before.insert(attempt.clone());

@@ -13,6 +13,7 @@ use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::{AgentId, AttemptId, CallNumber};
 use ralphloop_core::outcome::Bound;
+use ralphloop_core::relay::BATON;
 use ralphloop_core::run::{Allowance, Run};
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +52,8 @@ pub(super) fn prompt(run: &Run, attempt: &AttemptId, brief: &Brief, settings: &S
 pub(super) struct Calling {
     call: CallNumber,
     prompt: Result<String, String>,
+    /// What it says is handed on to another role.
+    hands_on: bool,
     pub(super) with: With,
 }
 
@@ -74,18 +77,18 @@ impl Calling {
     pub(super) fn of(
         call: CallNumber,
         agent: &AgentId,
-        prompt: Result<String, String>,
+        (prompt, hands_on): (Result<String, String>, bool),
         run: &Run,
         settings: &Settings,
     ) -> Self {
-        // The run calls those of its chain, which is that of the settings.
-        let agent = settings.agents.get(agent).unwrap_or(settings.agents.first()).clone();
-        Self { call, prompt, with: With::of(agent, run, settings) }
+        // The run calls those of its chain and of its relay, which are those of the settings.
+        let agent = settings.worker(agent).unwrap_or(settings.agents.first()).clone();
+        Self { call, prompt, hands_on, with: With::of(agent, run, settings) }
     }
 }
 
 pub(super) async fn run(parts: &Parts, attempt: AttemptId, calling: Calling, cancel: CancellationToken) {
-    let Calling { call, prompt, with } = calling;
+    let Calling { call, prompt, hands_on, with } = calling;
     let inside = parts.shared.inside.as_ref();
     let agent = Some(inside.map_or_else(|| with.agent.id(), |inside| AgentId(inside.name.clone())));
     let started = Fact::AgentStarted { attempt: attempt.clone(), call, agent: agent.clone() };
@@ -96,20 +99,28 @@ pub(super) async fn run(parts: &Parts, attempt: AttemptId, calling: Calling, can
         heard_as: Some(call),
         started,
     };
-    let report = match prompt {
-        Err(message) => gone(AgentEnd::CannotStart { message }),
+    let (report, message) = match prompt {
+        Err(message) => (gone(AgentEnd::CannotStart { message }), String::new()),
         Ok(prompt) if let Some(inside) = inside => {
             let (folder, environment) = (parts.work.project.clone(), parts.environment.clone());
             let handed = inside.hand_over((&attempt, call), &prompt, folder, environment, with.times.agent);
             parts.shared.say(site.started.clone());
             match handed {
                 Some(handed) => answered(parts, &site, &with, &prompt, handed, &cancel).await,
-                None => gone(AgentEnd::Stopped),
+                None => (gone(AgentEnd::Stopped), String::new()),
             }
         }
-        Ok(prompt) => carry_out(parts, &with, &prompt, site, cancel).await.0,
+        Ok(prompt) => carry_out(parts, &with, &prompt, site, cancel).await,
     };
+    let handover = if hands_on { handed_on(&parts.shared.redact_text(&message)) } else { String::new() };
+    let report = AgentReport { handover, ..report };
     parts.shared.say(Fact::AgentEnded { attempt, call, agent, report: Box::new(report) });
+}
+
+/// What the next role gets of a message: its end, which says what it comes to.
+fn handed_on(message: &str) -> String {
+    let message = message.trim();
+    message[message.ceil_char_boundary(message.len().saturating_sub(BATON))..].to_owned()
 }
 
 /// Where a call happens, and what is told of it.
@@ -291,7 +302,7 @@ async fn answered(
     prompt: &str,
     handed: Handed,
     cancel: &CancellationToken,
-) -> AgentReport {
+) -> (AgentReport, String) {
     let began = Instant::now();
     let (words, process) = handed.ended(cancel).await;
     let mut ours = None;
@@ -304,12 +315,12 @@ async fn answered(
         // Why it failed, the end of the transcript says.
         drop(recorder.write(transcript::Stream::Out, words.into_bytes()).await);
     }
-    let (mut report, _) = conclude(parts, site, &with.agent, decoder, process, began);
+    let (mut report, message) = conclude(parts, site, &with.agent, decoder, process, began);
     end_transcript(transcript, &mut ours).await;
     if let Some(OurReason::Transcript { message }) = ours {
         report.end = AgentEnd::Internal { message };
     }
-    AgentReport { took: began.elapsed(), ..redacted(parts, report) }
+    (AgentReport { took: began.elapsed(), ..redacted(parts, report) }, message)
 }
 
 /// What a call came to, once all of its words are read; and the whole final message of one that finished.
@@ -363,6 +374,7 @@ pub(super) fn gone(end: AgentEnd) -> AgentReport {
         end,
         claim: Claim::None { near_miss: None },
         last_words: String::new(),
+        handover: String::new(),
         usage: Usage::default(),
         took: Duration::ZERO,
         learnings: Vec::new(),

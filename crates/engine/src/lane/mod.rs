@@ -309,7 +309,7 @@ impl Order {
             Effect::Checkpoint { .. } => Self::Checkpoint,
             Effect::StartAgent { attempt, call, agent, brief } => {
                 let prompt = agent::prompt(run, &attempt, &brief, settings);
-                Self::Agent(agent::Calling::of(call, &agent, prompt, run, settings))
+                Self::Agent(agent::Calling::of(call, &agent, (prompt, brief.leg.is_some()), run, settings))
             }
             Effect::Review { attempt, round, earlier, passed, .. } => Self::Review(Box::new(review::Review::of(
                 (&attempt, round),

@@ -190,7 +190,8 @@ impl Model {
         let mut pieces = tabs::pieces(Tab::ALL, self.run.tab, theme);
         let (calls, at) = self.run.calls();
         if let Some(call) = calls.get(at).filter(|_| !self.run.tab.is_of_run()) {
-            let repair = if call.call.0 == 0 { String::new() } else { format!(", repair {}", call.call.0) };
+            let name = self.run.watched.as_ref().and_then(|watched| watched.name_of(call));
+            let repair = name.map_or_else(String::new, |name| format!(", {}", text::one_line(name)));
             let place =
                 if calls.len() > 1 { format!(" ({} of {}, [ and ])", at + 1, calls.len()) } else { String::new() };
             pieces.push((format!("  attempt {}{repair}{place}", call.attempt.number), Style::new()));

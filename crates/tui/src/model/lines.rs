@@ -2,13 +2,14 @@
 
 use ralphloop_core::event::CheckStage;
 use ralphloop_core::evidence::CheckResult;
+use ralphloop_core::ids::AttemptId;
 use ralphloop_core::plan::WorkState;
 use ralphloop_core::run::StoryState;
 
 use super::{Model, Tab};
 use crate::draw::words;
 use crate::facts::{Called, Checked, Try, TryEnd, Watched};
-use crate::port::SheetId;
+use crate::port::{CallId, SheetId};
 use crate::sheet::Sheet;
 use crate::text;
 
@@ -103,15 +104,17 @@ fn checks(model: &Model, watched: &Watched, page: &mut Page) {
         page.say(Tone::Dim, "No gate or check has run yet.");
     }
     for check in &one.checks {
-        check_lines(check, watched, model, page);
+        check_lines(&id, check, watched, model, page);
     }
 }
 
-fn check_lines(check: &Checked, watched: &Watched, model: &Model, page: &mut Page) {
+fn check_lines(attempt: &AttemptId, check: &Checked, watched: &Watched, model: &Model, page: &mut Page) {
     let stage = match check.stage {
         CheckStage::Baseline => "before the attempt: ".to_owned(),
-        CheckStage::Call(call) if call.0 == 0 => String::new(),
-        CheckStage::Call(call) => format!("after repair {}: ", call.0),
+        CheckStage::Call(call) => {
+            let name = watched.name_of(&CallId { attempt: attempt.clone(), call });
+            name.filter(|name| name.starts_with("repair")).map_or_else(String::new, |name| format!("after {name}: "))
+        }
         CheckStage::Merged(number) => format!("merged ({number}): "),
     };
     let label = text::one_line(&check.label);
@@ -166,7 +169,7 @@ fn attempts(model: &Model, watched: &Watched, page: &mut Page) {
 }
 
 fn call_lines(call: &Called, model: &Model, page: &mut Page) {
-    let which = if call.number.0 == 0 { "agent".to_owned() } else { format!("repair {}", call.number.0) };
+    let which = text::one_line(&call.which);
     match &call.report {
         None => {
             let since = words::span(model.now.since(call.began));
@@ -286,10 +289,11 @@ fn result(model: &Model, watched: &Watched, page: &mut Page) {
             if let Some(reason) = &record.reason {
                 page.below(Tone::Plain, reason);
             }
-            let failed = watched.tries_of(&story.id).next_back().map(|(_, one)| &one.checks);
-            for check in failed.into_iter().flatten() {
+            let failed = watched.tries_of(&story.id).next_back();
+            for (id, check) in failed.into_iter().flat_map(|(id, one)| one.checks.iter().map(move |check| (id, check)))
+            {
                 if let Some(CheckResult::Failed { .. }) = check.result {
-                    check_lines(check, watched, model, page);
+                    check_lines(id, check, watched, model, page);
                 }
             }
         }

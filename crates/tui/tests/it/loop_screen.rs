@@ -36,6 +36,7 @@ fn report(end: AgentEnd, claim: Claim) -> Box<AgentReport> {
         end,
         claim,
         last_words: String::new(),
+        handover: String::new(),
         usage: Usage {
             input_tokens: Some(12_345),
             output_tokens: Some(678),

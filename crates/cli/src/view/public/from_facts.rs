@@ -2,7 +2,7 @@
 
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim};
-use ralphloop_core::ids::{AttemptId, StoryId};
+use ralphloop_core::ids::{AttemptId, CallNumber, StoryId};
 use ralphloop_core::review::Opinion;
 use ralphloop_core::run::{Run, StoryRecord, StoryState};
 
@@ -43,15 +43,19 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
             }]
         }
         Fact::AgentStarted { call, .. } => {
-            let (repair, iteration, agent) = (call.0, run.calls(), agent_of(attempt, run));
-            vec![PublicEvent::AgentStarted { time, story, attempt: number, repair, iteration, agent }]
+            let (repair, iteration, agent) = (repair_of(attempt, *call, run), run.calls(), agent_of(attempt, run));
+            let (role, round) = leg_of(attempt, run);
+            vec![PublicEvent::AgentStarted { time, story, attempt: number, repair, iteration, agent, role, round }]
         }
         Fact::AgentEnded { call, report, .. } => {
+            let (role, round) = leg_of(attempt, run);
             let ended = PublicEvent::AgentEnded {
+                role,
+                round,
                 time: time.clone(),
                 story,
                 attempt: number,
-                repair: call.0,
+                repair: repair_of(attempt, *call, run),
                 end: end(&report.end),
                 claim: claim(&report.claim),
                 agent: agent_of(attempt, run),
@@ -114,6 +118,17 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
 /// The agent of an attempt under way.
 fn agent_of(attempt: &AttemptId, run: &Run) -> Option<String> {
     run.attempt(attempt).and_then(|attempt| attempt.agent.as_ref()).map(ToString::to_string)
+}
+
+/// Which repair a call is.
+fn repair_of(attempt: &AttemptId, call: CallNumber, run: &Run) -> u32 {
+    run.attempt(attempt).map_or(call.0, |attempt| attempt.repair_number(call))
+}
+
+/// The role that the attempt's agent has in a relay, and in which round.
+fn leg_of(attempt: &AttemptId, run: &Run) -> (Option<String>, Option<u32>) {
+    let leg = run.attempt(attempt).and_then(|attempt| attempt.leg());
+    (leg.map(|leg| leg.role.name.clone()), leg.map(|leg| leg.round))
 }
 
 /// The agent of an attempt is not called for now, as its call has just shown.

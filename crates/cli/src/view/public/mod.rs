@@ -91,12 +91,16 @@ pub(crate) enum PublicEvent {
         story: String,
         /// Which attempt of it.
         attempt: u32,
-        /// Which repair inside the attempt; 0 is the attempt's first call.
+        /// Which repair inside the attempt; 0 is the attempt's first call, or a role of a relay.
         repair: u32,
         /// How many times an agent was started in this run, this one included.
         iteration: u32,
         /// The agent, and its model if one was named.
         agent: Option<String>,
+        /// Its role, if several work on the story one after the other.
+        role: Option<String>,
+        /// In which round of the relay, from 1.
+        round: Option<u32>,
     },
     /// The agent is gone, and with it all that it had started.
     #[serde(rename = "agent.ended")]
@@ -107,7 +111,7 @@ pub(crate) enum PublicEvent {
         story: String,
         /// Which attempt of it.
         attempt: u32,
-        /// Which repair inside the attempt; 0 is the attempt's first call.
+        /// Which repair inside the attempt; 0 is the attempt's first call, or a role of a relay.
         repair: u32,
         /// How it ended.
         end: End,
@@ -117,6 +121,10 @@ pub(crate) enum PublicEvent {
         agent: Option<String>,
         /// The model that worked, as the client names it.
         model: Option<String>,
+        /// Its role, if several work on the story one after the other.
+        role: Option<String>,
+        /// In which round of the relay, from 1.
+        round: Option<u32>,
         /// What the call cost: as its client says, else by list prices.
         cost_usd: Option<f64>,
         /// The cost was computed from list prices.
