@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AgentId, StoryId};
+use crate::learning::Learning;
 use crate::units::Usd;
 
 /// What happens when a story has used up its attempts.
@@ -36,6 +37,9 @@ pub struct Budget {
     pub iterations: Option<u32>,
     /// Time since the run began, waits included, time between a stop and a resume not.
     pub duration: Option<Duration>,
+    /// Stories begun, however many attempts each needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stories: Option<u32>,
     /// Money, as the agents report it or by list prices.
     pub cost: Option<Usd>,
     /// Tokens read and written.
@@ -76,6 +80,10 @@ pub struct Policy {
     pub limit_wait: Duration,
     /// Tries in a row that fail by overload or network before the run pauses.
     pub provider_retries: u32,
+    /// The waits before further tries of a provider or network that fails, the last of which holds for all further ones; none:
+    /// 2 seconds, tripled each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provider_backoff: Vec<Duration>,
     /// Only these stories; empty is all that the work wants.
     pub only: Vec<StoryId>,
     /// The agents that may be called, in the order in which they are preferred. Journals of versions that knew one agent
@@ -88,6 +96,9 @@ pub struct Policy {
     /// How often a reviewer may send the work of one attempt back.
     #[serde(default)]
     pub max_reviews: u32,
+    /// What earlier runs have learned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learnings: Vec<Learning>,
     /// Where agents work.
     #[serde(default)]
     pub place: Place,
@@ -121,10 +132,12 @@ impl Default for Policy {
             budget: Budget::default(),
             limit_wait: Duration::from_hours(6),
             provider_retries: 4,
+            provider_backoff: Vec::new(),
             only: Vec::new(),
             agents: Vec::new(),
             reviewer: None,
             max_reviews: 2,
+            learnings: Vec::new(),
             place: Place::Checkout,
             jobs: NonZeroU32::MIN,
         }
