@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::config::Layer;
+use crate::loop_flags::LoopFlags;
 use crate::story_flags::StoryFlags;
 use crate::verbs::init::commands::Home;
 
@@ -67,12 +68,21 @@ pub(crate) enum Verb {
     Verify(Box<VerifyArguments>),
     /// Show every setting with its value and where that comes from
     Config(ConfigArguments),
+    /// For agents at work: a story's context, a learning, a task done, how it stands; printed as JSON
+    Agent {
+        #[command(subcommand)]
+        what: AgentVerb,
+    },
     /// Show the known agents: which are here, their versions, and whether they look signed in
     Agents(AgentsArguments),
     /// Look at everything that a run depends on, and say what mends what is wrong
     Doctor(DoctorArguments),
     /// List what runs left, or remove what is named of it
     Clean(CleanArguments),
+    /// Write the state files that other tools read, anew from the journal of a run
+    Export(ExportArguments),
+    /// Print the JSON Schema of a file that is written or read, or of what is printed; without NAME, list them
+    Schema(SchemaArguments),
     /// Print the script that completes the command line in a shell
     Completions(CompletionsArguments),
     /// Print the manual page of the program or of a verb; `man -l -` shows it
@@ -117,6 +127,8 @@ pub(crate) struct RunArguments {
     /// Run only this story; may be given more than once
     #[arg(long = "story", value_name = "ID")]
     pub(crate) stories: Vec<String>,
+    #[command(flatten)]
+    pub(crate) loops: LoopFlags,
     /// Show order, stages, prompts and gates; start nothing, write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -399,6 +411,36 @@ pub(crate) struct DoctorArguments {
     pub(crate) json: bool,
 }
 
+/// `agent`
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentVerb {
+    /// What there is to know of a story: tasks, criteria, checks, design, and what was learned
+    Context {
+        /// The story
+        story: String,
+    },
+    /// Leave a sentence for all later prompts, of this run and of those to come
+    Learn {
+        /// The sentence
+        text: String,
+    },
+    /// Tick a task, changing nothing else in the file; the checks still decide
+    Done {
+        /// The task
+        task: String,
+        /// The work; that of the run at work if absent
+        work: Option<String>,
+    },
+    /// For a stop hook of Claude Code: says on the standard output that the session has to go on, if it drives a run that is not
+    /// over; a few times in a row, if nothing comes of it
+    MayStop,
+    /// How far a story is by its boxes, and how many stories there are
+    Status {
+        /// The story; the one that is being worked on if absent
+        story: Option<String>,
+    },
+}
+
 /// `agents`
 #[derive(Debug, Args)]
 pub(crate) struct AgentsArguments {
@@ -430,6 +472,23 @@ pub(crate) struct CleanArguments {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// `export`
+#[derive(Debug, Args)]
+pub(crate) struct ExportArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// The folder to write them in; what `state_files` says if absent, else the folder of the run
+    #[arg(long, value_name = "DIR")]
+    pub(crate) to: Option<PathBuf>,
+}
+
+/// `schema`
+#[derive(Debug, Args)]
+pub(crate) struct SchemaArguments {
+    /// Which
+    pub(crate) name: Option<String>,
 }
 
 /// `completions`

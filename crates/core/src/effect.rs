@@ -22,7 +22,7 @@ pub struct Brief {
     pub findings: Vec<String>,
     /// Sentences of the user for this prompt.
     pub guidance: Vec<String>,
-    /// Sentences that earlier attempts left.
+    /// Sentences that earlier attempts and runs left, the best first.
     pub learnings: Vec<String>,
     /// This call resolves conflicts of the attempt's work with what has landed meanwhile, in these files and no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

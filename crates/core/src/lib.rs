@@ -10,6 +10,7 @@ pub mod evidence;
 pub mod fingerprint;
 pub mod graph;
 pub mod ids;
+pub mod learning;
 pub mod outcome;
 pub mod plan;
 pub mod policy;

@@ -13,6 +13,8 @@ use crate::units::Timestamp;
 pub enum Bound {
     /// Spawns of an agent.
     Iterations,
+    /// Stories begun.
+    Stories,
     /// Time.
     Duration,
     /// Money.
@@ -28,6 +30,7 @@ impl Bound {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Iterations => "iterations",
+            Self::Stories => "stories",
             Self::Duration => "duration",
             Self::Cost => "cost budget",
             Self::Tokens => "tokens",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{AgentId, StoryId};
+use crate::learning::Learning;
 use crate::relay::Relay;
 use crate::units::Usd;
 
@@ -37,6 +38,9 @@ pub struct Budget {
     pub iterations: Option<u32>,
     /// Time since the run began, waits included, time between a stop and a resume not.
     pub duration: Option<Duration>,
+    /// Stories begun, however many attempts each needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stories: Option<u32>,
     /// Money, as the agents report it or by list prices.
     pub cost: Option<Usd>,
     /// Tokens read and written.
@@ -77,6 +81,10 @@ pub struct Policy {
     pub limit_wait: Duration,
     /// Tries in a row that fail by overload or network before the run pauses.
     pub provider_retries: u32,
+    /// The waits before further tries of a provider or network that fails, the last of which holds for all further ones; none:
+    /// 2 seconds, tripled each time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub provider_backoff: Vec<Duration>,
     /// Only these stories; empty is all that the work wants.
     pub only: Vec<StoryId>,
     /// The agents that may be called, in the order in which they are preferred. Journals of versions that knew one agent
@@ -92,6 +100,9 @@ pub struct Policy {
     /// Who works on a story one after the other; one agent alone if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<Relay>,
+    /// What earlier runs have learned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub learnings: Vec<Learning>,
     /// Where agents work.
     #[serde(default)]
     pub place: Place,
@@ -125,11 +136,13 @@ impl Default for Policy {
             budget: Budget::default(),
             limit_wait: Duration::from_hours(6),
             provider_retries: 4,
+            provider_backoff: Vec::new(),
             only: Vec::new(),
             agents: Vec::new(),
             reviewer: None,
             max_reviews: 2,
             relay: None,
+            learnings: Vec::new(),
             place: Place::Checkout,
             jobs: NonZeroU32::MIN,
         }

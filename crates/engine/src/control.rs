@@ -37,6 +37,11 @@ pub enum Request {
         /// The sentence.
         text: String,
     },
+    /// A sentence for all later prompts.
+    Learn {
+        /// The sentence.
+        text: String,
+    },
     /// Do not do this story in this run; an attempt of it is ended, kept and put back.
     Skip {
         /// Which.
@@ -84,6 +89,7 @@ impl Hands {
             Request::Skip { story } => Fact::SkipRequested { story },
             Request::Retry { story } => Fact::RetryRequested { story },
             Request::Guide { text } => Fact::GuidanceAdded { text },
+            Request::Learn { text } => Fact::LearningAdded { text },
         };
         self.inbox.send(fact).is_ok()
     }

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::journal::{Journal, JournalError};
 use crate::lane::Lanes;
 use crate::notice::Notices;
+use crate::scribe::Scribe;
 use crate::timer::Timer;
 use crate::{clock, fold};
 
@@ -53,6 +54,8 @@ pub struct Driver {
     lanes: Lanes,
     inbox: mpsc::UnboundedReceiver<Fact>,
     notices: Notices,
+    /// Writes the run down for others, if somebody does.
+    scribe: Option<Box<dyn Scribe>>,
     /// Cancelled when the user forces the end.
     forced: CancellationToken,
     tasks: JoinSet<()>,
@@ -70,7 +73,13 @@ impl Driver {
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, kept, lanes, inbox, notices, forced, tasks: JoinSet::new(), timer: None }
+        Self { run, journal, kept, lanes, inbox, notices, scribe: None, forced, tasks: JoinSet::new(), timer: None }
+    }
+
+    /// The same, written down by `scribe`, which has begun.
+    #[must_use]
+    pub fn written_down_by(self, scribe: Option<Box<dyn Scribe>>) -> Self {
+        Self { scribe, ..self }
     }
 
     /// Drives the run to its end. Returns it as it is then, with how it ended.
@@ -114,8 +123,21 @@ impl Driver {
         self.journal.append(&event)?;
         let effects = self.run.step(&event);
         fold::keep_now_and_then(&self.kept, &self.run, self.journal.place());
+        self.write_down(&event);
         self.notices.event(&event);
         Ok(effects)
+    }
+
+    /// Before anything is done about the event: whoever reads the files sees what is about to be done.
+    fn write_down(&mut self, event: &Event) {
+        match self.scribe.as_mut().map(|scribe| scribe.take_in(event)) {
+            Some(Ok(said)) => said.into_iter().for_each(|text| self.notices.note(text)),
+            Some(Err(why)) => {
+                self.scribe = None;
+                self.notices.note(why);
+            }
+            None => {}
+        }
     }
 
     async fn next_fact(&mut self) -> Result<Fact, DriveError> {

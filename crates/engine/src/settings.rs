@@ -72,6 +72,8 @@ pub struct Settings {
     pub limit_wait: Duration,
     /// Failed tries to reach the provider before the run pauses.
     pub provider_retries: u32,
+    /// The waits before those tries; none for the usual ones.
+    pub provider_backoff: Vec<Duration>,
     /// Only these stories; empty is all.
     pub only: Vec<StoryId>,
     /// Where agents work.
@@ -174,11 +176,13 @@ impl Settings {
             budget: self.budget,
             limit_wait: self.limit_wait,
             provider_retries: self.provider_retries,
+            provider_backoff: self.provider_backoff.clone(),
             only: self.only.clone(),
             agents: self.agents.ids(),
             reviewer: self.reviewer.as_ref().map(Agent::id),
             max_reviews: self.max_reviews,
             relay: self.relay.as_ref().map(Team::relay),
+            learnings: Vec::new(),
             place: self.place,
             jobs: self.jobs,
         }

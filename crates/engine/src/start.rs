@@ -14,6 +14,7 @@ use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
 use ralphloop_core::graph;
 use ralphloop_core::ids::{AgentId, CommitId, RunId, StoryId};
+use ralphloop_core::learning::Learning;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::run::Run;
@@ -41,17 +42,17 @@ use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
+use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
-use crate::{clock, cut_off, git};
+use crate::{clock, cut_off, git, learnings};
 use ground::{Ground, left_by_an_attempt};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// What is asked for.
-#[derive(Debug)]
 pub struct Request {
     /// The work.
     pub work: WorkRef,
@@ -63,6 +64,10 @@ pub struct Request {
     pub launch: Vec<u8>,
     /// The session that drives the run and is its agent, if one does.
     pub inside: Option<Inside>,
+    /// Writes the run down for others, if somebody does.
+    pub scribe: Option<Box<dyn Scribe>>,
+    /// What was learned elsewhere, and is not known here yet.
+    pub learned: Vec<Learning>,
 }
 
 /// Why no run was started. Nothing was changed.
@@ -224,6 +229,7 @@ impl std::fmt::Debug for Ready {
 
 /// What is done once the run has ended.
 struct After {
+    state: StateFolder,
     repository: Repository,
     folder: RunFolder,
     /// The run switched to its branch from another.
@@ -292,6 +298,8 @@ impl Ready {
         };
         let driven = async {
             let result = driver.drive(effects).await;
+            // What cannot be kept stays in the journal.
+            drop(learnings::keep(&after.state, result.0.learnings().iter()));
             if result.1.is_ok() {
                 after.take(&result.0).await;
             }
@@ -358,7 +366,7 @@ pub fn read_plan(work: &WorkRef, only: &[StoryId]) -> Result<(Plan, Vec<Diagnost
 /// Gets a run ready, or says why not.
 #[expect(clippy::too_many_lines, reason = "one step after the other, each of which may refuse")]
 pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
-    let Request { work, mut settings, taking_up, launch, inside } = request;
+    let Request { work, mut settings, taking_up, launch, inside, scribe, learned } = request;
     let Place { repository, spawner } = place;
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
@@ -405,6 +413,10 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     warnings.extend(read_warnings.iter().map(ToString::to_string));
 
     let mut policy = Box::new(settings.policy(&plan, &work.project));
+    if !learned.is_empty() {
+        learnings::keep(&state, &learned)?;
+    }
+    policy.learnings = learnings::known(&state).iter().cloned().collect();
     if let Some(inside) = &inside {
         policy.agents = vec![AgentId(inside.name.clone())];
     }
@@ -443,7 +455,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     };
     let place = work.project.strip_prefix(&repository.places().top).unwrap_or(Path::new("")).display().to_string();
     let cache = Mutex::new(Cache::open(state.path().join("cache").join("gates.json"), place));
-    let after = After { repository: repository.clone(), folder: begun.folder.clone(), switched };
+    let after = After { state: state.clone(), repository: repository.clone(), folder: begun.folder.clone(), switched };
     let notifier = notifier(&settings, &spawner, &work, &notices);
     // What lies in lanes keeps a run where it is.
     let place = begun.run.policy().place;
@@ -468,7 +480,9 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     };
     let lanes = Lanes::new(shared, place);
     let kept = begun.folder.kept_state();
-    let driver = Driver::new(begun.run.clone(), begun.journal, kept, lanes, inbox_out, notices, forced.clone());
+    let scribe = begin_to_write(scribe, &begun.folder, &mut warnings);
+    let driver = Driver::new(begun.run.clone(), begun.journal, kept, lanes, inbox_out, notices, forced.clone())
+        .written_down_by(scribe);
     Ok(Started::Ready(Box::new(Ready {
         run: begun.run,
         first: begun.first,
@@ -482,6 +496,25 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         events,
         locks,
     })))
+}
+
+/// Lets the scribe begin; one that cannot is not asked again.
+fn begin_to_write(
+    scribe: Option<Box<dyn Scribe>>,
+    folder: &RunFolder,
+    warnings: &mut Vec<String>,
+) -> Option<Box<dyn Scribe>> {
+    let mut scribe = scribe?;
+    match scribe.begin(folder) {
+        Ok(said) => {
+            warnings.extend(said);
+            Some(scribe)
+        }
+        Err(why) => {
+            warnings.push(why);
+            None
+        }
+    }
 }
 
 /// Notes where the run works, how it was called and which process works on it. The disk is waited for once.

@@ -37,7 +37,7 @@ pub struct PromptInput<'a> {
     pub grammar: &'a SignalGrammar,
     /// The gates that run afterwards.
     pub gates: &'a [Gate],
-    /// How many bytes of learnings go in; the newest win.
+    /// How many bytes of learnings go in; the first win.
     pub learnings_budget: usize,
     /// The user's own template: its name for messages, and its text. It may extend `base`, `openspec` or `prd`.
     pub template: Option<(&'a str, &'a str)>,

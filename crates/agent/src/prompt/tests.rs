@@ -166,11 +166,11 @@ fn r30_after_an_abnormal_end_nothing_is_added() {
 #[test]
 fn r52_what_earlier_attempts_learned_is_told_once_within_the_budget_and_how_to_leave_more() {
     let mut learnings: Vec<String> = (0..100).map(|n| format!("learning {n} {}", "x".repeat(200))).collect();
-    learnings.push("the newest".into());
-    learnings.push("the newest".into());
+    learnings.insert(0, "the best".into());
+    learnings.insert(1, "the best".into());
     let text = prompt(&Brief { learnings, ..Brief::default() }, 1);
-    assert_eq!(text.matches("- the newest").count(), 1);
-    assert!(text.contains("learning 99 ") && !text.contains("learning 0 "));
+    assert_eq!(text.matches("- the best").count(), 1);
+    assert!(text.contains("learning 0 ") && !text.contains("learning 99 "));
     assert!(text.contains("<learning>one sentence</learning>"));
     assert!(!prompt(&Brief::default(), 1).contains("Learned by earlier attempts"));
 }

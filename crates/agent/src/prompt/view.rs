@@ -135,7 +135,7 @@ impl<'a> View<'a> {
                 Fenced { fence: fence_for(&text), text }
             }),
             guidance: brief.guidance.iter().map(|sentence| sentence.trim()).collect(),
-            learnings: if shorter { Vec::new() } else { newest(&brief.learnings, input.learnings_budget) },
+            learnings: if shorter { Vec::new() } else { best(&brief.learnings, input.learnings_budget) },
             checks: checks(input),
             context: ContextView {
                 project: context(&plan.context.project),
@@ -304,10 +304,10 @@ fn words(lower: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The newest learnings within the budget, oldest first.
-fn newest(learnings: &[String], mut budget: usize) -> Vec<&str> {
+/// The first learnings within the budget: they come ranked.
+fn best(learnings: &[String], mut budget: usize) -> Vec<&str> {
     let mut chosen: Vec<&str> = Vec::new();
-    for learning in learnings.iter().rev().map(|learning| learning.trim()).filter(|learning| !learning.is_empty()) {
+    for learning in learnings.iter().map(|learning| learning.trim()).filter(|learning| !learning.is_empty()) {
         if chosen.contains(&learning) {
             continue;
         }
@@ -315,7 +315,6 @@ fn newest(learnings: &[String], mut budget: usize) -> Vec<&str> {
         budget = rest;
         chosen.push(learning);
     }
-    chosen.reverse();
     chosen
 }
 

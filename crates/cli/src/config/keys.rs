@@ -252,6 +252,9 @@ settings! {
         on_exhausted: OnExhausted = OnExhausted::Stop, Flag "stop|skip|pause";
         /// Tries of one call when the provider is overloaded or the network fails, before the run pauses.
         provider_retries: u32 = 4, File "N";
+        /// The waits before those tries, each up to a quarter longer so that not all come back at once; the last holds for all
+        /// further ones.
+        provider_backoff: Vec<Duration> = Vec::new(), File "T", "2s, 6s, 18s and so on, up to 5m";
     }
     "Working trees" {
         /// Stories at once. More than one are worked on in worktrees, each in its own, and land one after the other.
@@ -287,6 +290,8 @@ settings! {
     "Budgets" {
         /// How often agents may be started in this run; each start is an iteration. 0 is no bound.
         max_iterations: Iterations = Iterations(None), Flag "N";
+        /// How many stories may be begun in this run, however many attempts each needs; 0 is no bound.
+        max_stories: Iterations = Iterations(None), Flag "N";
         /// How long the run may take.
         max_duration: Option<Duration> = None, Flag "T";
         /// How much the agents may cost, in US dollars: as far as they say so, else by list prices. Bounds on cost and tokens
@@ -321,6 +326,12 @@ settings! {
         /// Backlog.md and plans aside, note the history of a Flight Rules PRD, close issues. What that changes in the tree is
         /// a commit of its own.
         finish: bool = false, Flag "BOOL";
+    }
+    "State files" {
+        /// A folder for the state files that other tools read: those of the loops of Flight Rules, a PRD's status, progress, a
+        /// session log, a failure log. They are written before and after each piece of work, and read again where the journal
+        /// is gone. A relative path counts from the project; git must ignore what lies in the working tree.
+        state_files: Option<PathBuf> = None, Flag "DIR", "none are written";
     }
     "Notifications" {
         /// Who is told when the run ends, is paused, or waits for a provider's limit: an address for a web hook, of Slack or

@@ -24,9 +24,7 @@ pub(crate) use keys::Reach;
 pub(crate) use keys::{KEYS, Key, Layer, Settings};
 pub(crate) use origin::{Config, Origin};
 pub(crate) use own_agents::OwnAgent;
-#[cfg(test)]
-pub(crate) use value::Form;
-pub(crate) use value::{AgentName, Dirty, OnExhausted, Value};
+pub(crate) use value::{AgentName, Dirty, Form, OnExhausted, Value};
 
 use value::Raw;
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ralphloop_core::event::StopCause;
+use ralphloop_core::run::Run;
 use ralphloop_engine::control::Request;
 use rmcp::handler::server::wrapper::{Json, Parameters};
 use rmcp::service::RequestContext;
@@ -29,6 +30,14 @@ use wire::{Guide, Next, Report, ShowWork, StartRun, Stop, Turn};
 
 /// How long a tool waits for something to do. Clients give a tool a minute, and more only where they are told to.
 const PATIENCE: Duration = Duration::from_secs(45);
+
+/// Behind the name of a session that drives a run.
+const INSIDE: &str = " (inside)";
+
+/// Whether the run is driven by a session.
+pub(crate) fn drives(run: &Run) -> bool {
+    run.agent().ends_with(INSIDE)
+}
 
 /// Serves a session until it goes away.
 pub(crate) fn serve(host: Host) -> Result<Exit, CliError> {
@@ -113,7 +122,7 @@ impl Tools {
         let name = client.filter(|name| !name.is_empty()).unwrap_or_else(|| "agent".to_owned());
         let StartRun { work, stories, settings, fresh } = start;
         let flags = session::flags(&settings).map_err(|error| said(&error))?;
-        let wanted = Wanted { work, stories, flags, fresh, name: format!("{name} (inside)") };
+        let wanted = Wanted { work, stories, flags, fresh, name: format!("{name}{INSIDE}") };
         self.session.start(wanted).await.map_err(|error| said(&error))?;
         self.turn(None).await
     }

@@ -97,7 +97,7 @@ fn known(story: &str, run: &Run) -> Result<StoryId, CliError> {
         .hint(format!("it has {}", ids.join(", "))))
 }
 
-fn at_work(host: &Host) -> Result<Vec<RunFolder>, CliError> {
+pub(super) fn at_work(host: &Host) -> Result<Vec<RunFolder>, CliError> {
     let runs = state(host)?.runs().map_err(|error| no_run(&error.into()))?;
     Ok(runs.into_iter().filter(|folder| folder.live_process().is_some()).collect())
 }
@@ -121,7 +121,7 @@ fn running(wanted: Option<&str>, host: &Host) -> Result<RunFolder, CliError> {
     }
 }
 
-fn ask(folder: &RunFolder, request: &Request) -> Result<(), CliError> {
+pub(super) fn ask(folder: &RunFolder, request: &Request) -> Result<(), CliError> {
     runtime()?
         .block_on(control::ask(&folder.id, folder.path(), request))
         .map_err(|error| CliError::environment(error.to_string()))

@@ -1,5 +1,6 @@
 //! What each verb does.
 
+mod agent;
 mod agents;
 pub(crate) mod between;
 pub(crate) mod check;
@@ -12,6 +13,7 @@ mod demo;
 mod diff;
 mod doctor;
 pub(crate) mod dry_run;
+mod export;
 pub(crate) mod gates;
 pub(crate) mod init;
 pub(crate) mod inventory;
@@ -23,6 +25,7 @@ pub(crate) mod prompt;
 pub(crate) mod repository;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod schema;
 pub(crate) mod settings;
 mod shell;
 pub(crate) mod show;
@@ -61,11 +64,14 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Retry(arguments) => control::retry(*arguments, host),
         Verb::Verify(arguments) => verify::verify(*arguments, host),
         Verb::Config(arguments) => config::config(&arguments, host),
+        Verb::Agent { what } => agent::agent(what, host),
         Verb::Agents(arguments) => agents::agents(&arguments, host),
         Verb::Doctor(arguments) => doctor::doctor(&arguments, host),
         Verb::Clean(arguments) => clean::clean(&arguments, host),
         Verb::Completions(arguments) => shell::completions(&arguments),
         Verb::Man(arguments) => shell::man(&arguments),
+        Verb::Export(arguments) => export::export(&arguments, host),
+        Verb::Schema(arguments) => schema::schema(&arguments),
         Verb::Demo(arguments) => demo::demo(&arguments, host),
         Verb::Init(arguments) => init::init(&arguments, host),
         Verb::Mcp => crate::mcp::serve(host.clone()),

@@ -5,14 +5,17 @@ use std::collections::BTreeSet;
 use ralphloop_agent::client::Agent;
 use ralphloop_core::event::Event;
 use ralphloop_core::ids::StoryId;
+use ralphloop_core::learning::Learning;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::Run;
 use ralphloop_engine::driver::DriveError;
 use ralphloop_engine::finish;
+use ralphloop_engine::learnings;
 use ralphloop_engine::notice;
-use ralphloop_engine::runs::RunFolder;
-use ralphloop_engine::start::{self, Ready, Request, Started};
-use ralphloop_engine::work::{self, WorkError};
+use ralphloop_engine::runs::{RunFolder, StateFolder};
+use ralphloop_engine::scribe::Scribe;
+use ralphloop_engine::start::{self, Place, Ready, Request, Started};
+use ralphloop_engine::work::{self, WorkError, WorkRef};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -21,9 +24,10 @@ use super::launch::{Launch, Prepared};
 use super::take_up::{self, Asker, Wish};
 use super::{dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
-use crate::config::Layer;
+use crate::config::{Config, Layer};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::export::{self, live::Live};
 use crate::host::Host;
 use crate::mcp::Seat;
 use crate::output;
@@ -31,7 +35,9 @@ use crate::screen::{self, pick::Called};
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
-    let RunArguments { works, stories, dry_run, resume, fresh, view, settings } = arguments;
+    let RunArguments { mut works, stories, loops, dry_run, resume, fresh, view, mut settings } = arguments;
+    works.extend(loops.work());
+    loops.lay_over(&mut settings)?;
     if works.len() > 1 && !stories.is_empty() {
         return Err(CliError::usage("--story names stories of one work, and several works are given"));
     }
@@ -178,7 +184,7 @@ pub(crate) async fn go_under(
         return Ok(take_up::left_alone());
     };
     let finish = prepared.config.settings.finish;
-    let Prepared { launch, work, settings, .. } = prepared;
+    let Prepared { launch, work, settings, config, .. } = prepared;
     let closing = finish.then(|| place.clone());
     let inside = match &eyes {
         Eyes::Inside(seat) => Some(seat.inside()),
@@ -188,7 +194,9 @@ pub(crate) async fn go_under(
     let agents =
         settings.agents.iter().chain(settings.of_the_team()).filter(|_| inside.is_none()).chain(&settings.reviewer);
     let cautions: BTreeSet<&str> = agents.filter_map(Agent::caution).collect();
-    let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside };
+    let scribe = scribe(&config, &work, &place).await?;
+    let learned = read_back(&config, &work, &place);
+    let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside, scribe, learned };
     match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
         Started::NothingToDo { reason } => {
             let said = format!("nothing to do: {}\n", output::one_line(&reason));
@@ -219,6 +227,26 @@ pub(crate) async fn go_under(
             Ok(exit)
         }
     }
+}
+
+/// Whoever keeps state files up to date, if they are wanted.
+async fn scribe(config: &Config, work: &WorkRef, place: &Place) -> Result<Option<Box<dyn Scribe>>, CliError> {
+    let Some(folder) = &config.settings.state_files else { return Ok(None) };
+    let (live, said) = Live::open(work.project.join(folder), &place.repository).await?;
+    said.iter().for_each(|said| output::warn(said));
+    Ok(Some(Box::new(live)))
+}
+
+/// What state files say where no journal is left: how it stood is told, and what was learned is taken over.
+fn read_back(config: &Config, work: &WorkRef, place: &Place) -> Vec<Learning> {
+    let state = StateFolder::of(&place.repository.places().common_dir);
+    let Some(folder) = &config.settings.state_files else { return Vec::new() };
+    if learnings::is_there(&state) || state.runs().map_or(true, |runs| !runs.is_empty()) {
+        return Vec::new();
+    }
+    let Some(back) = export::back::read(&work.project.join(folder)) else { return Vec::new() };
+    output::warn(&back.said);
+    back.learned
 }
 
 /// Drives a run that is ready, with a view of it beside.

@@ -37,6 +37,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         },
         budget: Budget {
             iterations: given.max_iterations.0,
+            stories: given.max_stories.0,
             duration: given.max_duration,
             cost: given.max_cost,
             tokens: given.max_tokens.map(|tokens| tokens.0),
@@ -44,6 +45,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         },
         limit_wait: given.limit_wait,
         provider_retries: given.provider_retries,
+        provider_backoff: given.provider_backoff.clone(),
         only,
         place: place(config)?,
         jobs: given.jobs.0,

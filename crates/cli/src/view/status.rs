@@ -10,8 +10,7 @@ use super::{branch_name, rfc3339, span};
 use crate::output::{BAD, DIM, GOOD, WARN, count, one_line, styled, table};
 
 /// How a run stands. The words are a contract with scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RunState {
     Running,
@@ -56,8 +55,7 @@ impl RunState {
 }
 
 /// The object of `status --json`. Fields are only ever added. `docs/status.md` is made from it.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct Status {
     /// The run's id.
     pub(crate) run: String,
@@ -109,8 +107,7 @@ pub(crate) struct Status {
 }
 
 /// One story of [`Status`].
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct StoryStatus {
     /// Its id.
     pub(crate) id: String,
@@ -143,8 +140,7 @@ pub(crate) struct StoryStatus {
 }
 
 /// How an agent of the run stands.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct AgentStatus {
     /// The agent, and its model if one was named.
     pub(crate) agent: String,
@@ -157,8 +153,7 @@ pub(crate) struct AgentStatus {
 }
 
 /// Whether an agent is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum AgentWord {
     Ready,
@@ -196,8 +191,7 @@ impl AgentStatus {
 }
 
 /// How a story stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StoryWord {
     Pending,

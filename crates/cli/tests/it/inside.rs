@@ -22,7 +22,19 @@ struct Session {
 impl Session {
     fn begin(scene: &Scene) -> Self {
         let mut command = scene.command(crate::world::binary());
-        command.arg("mcp").current_dir(scene.repo());
+        command.arg("mcp");
+        Self::of(command, scene)
+    }
+
+    /// A session whose server was started by somebody else.
+    fn begin_elsewhere(scene: &Scene) -> Self {
+        let mut command = scene.command("sh");
+        command.args(["-c", "\"$0\" mcp; exit $?"]).arg(crate::world::binary());
+        Self::of(command, scene)
+    }
+
+    fn of(mut command: std::process::Command, scene: &Scene) -> Self {
+        command.current_dir(scene.repo());
         let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().unwrap();
         let stdin = server.stdin.take();
         let stdout = BufReader::new(server.stdout.take().unwrap());
@@ -285,6 +297,8 @@ fn init_writes_what_a_session_needs_and_nothing_over_it() {
     scene.run(&["init"]).exits(2).says("is there already");
     scene.run(&["init", "--commands"]).exits(0).says("story-loop.start.md").says(".mcp.json");
     assert!(scene.read(".claude/commands/story-loop.start.md").contains("start_run"));
+    let hooks: Value = serde_json::from_str(&scene.read(".claude/settings.json")).unwrap();
+    assert_eq!(hooks["hooks"]["Stop"][0]["hooks"][0]["command"], "ralphloop agent may-stop");
     let servers: Value = serde_json::from_str(&scene.read(".mcp.json")).unwrap();
     assert_eq!(servers["mcpServers"]["ralphloop"]["args"][0], "mcp");
     scene.write(".mcp.json", "{}\n");
@@ -292,6 +306,44 @@ fn init_writes_what_a_session_needs_and_nothing_over_it() {
     scene.run(&["init", "--commands", "claude"]).exits(0).says("left as it is").says("add this server");
     assert_eq!(scene.read(".mcp.json"), "{}\n");
     assert_eq!(scene.read(".claude/commands/story-loop.start.md"), "mine\n");
+}
+
+/// What the stop hook of the agent that this test is answers: nothing, or why the session has to go on.
+fn held_back(scene: &Scene) -> Option<String> {
+    let outcome = scene.run(&["agent", "may-stop"]).exits(0);
+    (!outcome.stdout.is_empty()).then(|| {
+        let said = outcome.json();
+        assert_eq!(said["decision"], "block");
+        said["reason"].as_str().unwrap().to_owned()
+    })
+}
+
+#[test]
+fn a_session_that_drives_a_run_is_told_to_go_on_until_it_is_over_but_not_for_ever() {
+    let scene = world(&two_stories());
+    assert_eq!(held_back(&scene), None, "there is no run");
+    let mut session = Session::begin(&scene);
+    session.turn("start_run", &json!({}));
+    for _ in 0..3 {
+        assert!(held_back(&scene).is_some_and(|why| why.contains("`next`") && why.contains("S1")));
+    }
+    assert_eq!(held_back(&scene), None, "nothing came of it three times");
+    scene.write("lamp", "x\n");
+    assert_eq!(session.report("S1#1", COMPLETE)["call"]["attempt"], "S2#1");
+    assert!(held_back(&scene).is_some(), "something has happened since");
+    scene.write("other", "x\n");
+    assert_eq!(session.report("S2#1", COMPLETE)["state"], "ended");
+    assert_eq!(held_back(&scene), None, "the run is over");
+    session.end();
+}
+
+#[test]
+fn a_session_that_drives_nothing_may_stop_whoever_is_at_work_in_the_repository() {
+    let scene = world(&two_stories());
+    let mut session = Session::begin_elsewhere(&scene);
+    session.turn("start_run", &json!({}));
+    assert_eq!(held_back(&scene), None);
+    session.end();
 }
 
 /// The whole of it with the real Claude Code: the slash command, a fresh sub-agent for each call, one gate that is red first.

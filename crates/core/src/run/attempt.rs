@@ -505,7 +505,7 @@ impl Run {
             record.model.clone_from(&report.model);
         }
         for learning in &report.learnings {
-            self.learn(learning);
+            self.learnings.add(learning, Some(&id.story));
         }
         // Other attempts need not meet the same limit to heed it.
         if let Some(agent) = self.attempt(id).and_then(|attempt| attempt.agent.clone()) {

@@ -43,7 +43,9 @@ impl Run {
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             attempt.carried.extend(guidance.iter().cloned());
         }
-        Brief { guidance, learnings: self.learnings.clone(), ..Brief::default() }
+        let ranked = self.learnings.ranked(self.plan.story(&id.story));
+        let learnings = ranked.into_iter().map(str::to_owned).collect();
+        Brief { guidance, learnings, ..Brief::default() }
     }
 
     /// The attempt came to nothing, so that its prompts' guidance holds for the next.

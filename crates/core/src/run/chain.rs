@@ -217,8 +217,11 @@ impl Run {
         if standing.provider >= tries {
             standing.worn = Some(format!("{} tries in a row did not get through: {message}", standing.provider));
         }
-        let backoff =
-            BACKOFF.saturating_mul(3_u32.saturating_pow(standing.provider.saturating_sub(1))).min(BACKOFF_CAP);
+        let before = standing.provider.saturating_sub(1);
+        let named = &self.policy.provider_backoff;
+        let nth = usize::try_from(before).unwrap_or(usize::MAX).min(named.len().saturating_sub(1));
+        let usual = BACKOFF.saturating_mul(3_u32.saturating_pow(before)).min(BACKOFF_CAP);
+        let backoff = named.get(nth).copied().unwrap_or(usual);
         let span = self.jittered(backoff);
         let reason = format!("waiting before the next try: {message}");
         self.stay_away(

@@ -58,6 +58,28 @@ impl Run {
         None
     }
 
+    fn begun_stories(&self) -> u32 {
+        let begun = self.stories.values().filter(|record| record.attempts > 0).count();
+        u32::try_from(begun).unwrap_or(u32::MAX)
+    }
+
+    /// The bound on stories leaves room for another one.
+    pub(super) fn may_begin_more(&self) -> bool {
+        self.policy.budget.stories.is_none_or(|max| self.begun_stories() < max)
+    }
+
+    /// All that is left to do are stories beyond the bound on them.
+    pub(super) fn stories_used_up(&self) -> Option<Outcome> {
+        let max = self.policy.budget.stories.filter(|_| !self.may_begin_more())?;
+        let mut ready = self.plan.stories.iter().filter(|story| self.is_ready(story)).peekable();
+        ready.peek()?;
+        ready.all(|story| !self.is_begun(story)).then(|| Outcome::BoundReached {
+            bound: Bound::Stories,
+            reason: format!("{} of {max} stories have been begun", self.begun_stories()),
+            resume_at: None,
+        })
+    }
+
     /// What a call that starts now may use before it is ended: what is left of the budget, and its margin.
     pub fn allowance(&self) -> Allowance {
         let budget = &self.policy.budget;

@@ -30,6 +30,7 @@ use crate::effect::Effect;
 use crate::event::{Event, Fact, PlanChange, StopCause, StopLevel};
 use crate::evidence::{CheckResult, Usage};
 use crate::ids::{AgentId, AttemptId, CommitId, LaneId, RunId, StoryId};
+use crate::learning::Learnings;
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 use crate::policy::Policy;
@@ -119,7 +120,7 @@ pub struct Run {
     /// Why the reviewer is not asked any more.
     review_off: Option<String>,
     guidance: Vec<String>,
-    learnings: Vec<String>,
+    learnings: Learnings,
     usage: Usage,
     calls: u32,
     /// Calls that were cut off and of which nobody knows what they cost.
@@ -164,7 +165,7 @@ impl Run {
             halted: false,
             review_off: None,
             guidance: Vec::new(),
-            learnings: Vec::new(),
+            learnings: Learnings::default(),
             usage: Usage::default(),
             calls: 0,
             uncounted: 0,
@@ -178,6 +179,7 @@ impl Run {
             unclean: BTreeMap::new(),
             commands_may_change: false,
         };
+        started.learnings.merge(&policy.learnings);
         started.adopt_chain(&policy.agents, agent, false);
         started.enrol_stories();
         let effects = started.select();
@@ -218,7 +220,7 @@ impl Run {
                 Vec::new()
             }
             Fact::LearningAdded { text } => {
-                self.learn(text);
+                self.learnings.add(text, None);
                 Vec::new()
             }
             Fact::RunEnded { outcome } => {
@@ -342,14 +344,6 @@ impl Run {
         effects.extend(self.end_alarmed(outcome, known));
         effects
     }
-
-    /// Keeps a learning, once.
-    fn learn(&mut self, text: &str) {
-        let text = text.trim();
-        if !text.is_empty() && !self.learnings.iter().any(|known| known == text) {
-            self.learnings.push(text.to_owned());
-        }
-    }
 }
 
 /// What views may look at.
@@ -463,8 +457,8 @@ impl Run {
     pub fn guidance(&self) -> &[String] {
         &self.guidance
     }
-    /// Sentences for all later prompts.
-    pub fn learnings(&self) -> &[String] {
+    /// Sentences for all later prompts, those of earlier runs included.
+    pub fn learnings(&self) -> &Learnings {
         &self.learnings
     }
 }

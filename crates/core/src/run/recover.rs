@@ -49,6 +49,7 @@ impl Run {
         let lies_somewhere = !(self.is_idle() && self.unclean.is_empty());
         let place = if lies_somewhere { self.policy.place } else { policy.place };
         self.policy = Policy { place, ..policy.clone() };
+        self.learnings.merge(&policy.learnings);
         agent.clone_into(&mut self.agent);
         self.stop = None;
         self.pause = false;

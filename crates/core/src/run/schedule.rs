@@ -107,6 +107,11 @@ impl Run {
             effects.extend(self.begin(story));
         }
         effects.extend(self.put_back_the_lost());
+        if self.is_idle()
+            && let Some(outcome) = self.stories_used_up()
+        {
+            return self.end(outcome);
+        }
         let held = self.held();
         if !held.is_empty() {
             effects.extend(self.hold(&held));
@@ -168,10 +173,14 @@ impl Run {
     }
 
     fn can_begin(&self, story: &Story) -> bool {
-        self.is_ready(story) && self.agent_for(&story.id).is_some()
+        self.is_ready(story) && self.agent_for(&story.id).is_some() && (self.is_begun(story) || self.may_begin_more())
     }
 
-    fn is_ready(&self, story: &Story) -> bool {
+    pub(super) fn is_begun(&self, story: &Story) -> bool {
+        self.stories.get(&story.id).is_some_and(|record| record.attempts > 0)
+    }
+
+    pub(super) fn is_ready(&self, story: &Story) -> bool {
         self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending)
             && story.deps.iter().all(|dep| self.stories.get(dep).is_none_or(|d| d.state.passed()))
     }

@@ -176,8 +176,9 @@ fn learnings_are_carried_to_all_later_prompts_once_each() {
         .agents([complete().learns("tests need redis"), complete().learns(" tests need redis ")]);
     play.tell(Fact::LearningAdded { text: "be brief".to_owned() });
     play.end();
-    assert_eq!(play.briefs[1].learnings, ["be brief", "tests need redis"]);
-    assert_eq!(play.run.learnings(), ["be brief", "tests need redis"]);
+    assert_eq!(play.briefs[1].learnings, ["tests need redis", "be brief"], "the newest first");
+    let kept: Vec<_> = play.run.learnings().iter().map(|learning| (learning.text.as_str(), learning.times)).collect();
+    assert_eq!(kept, [("be brief", 1), ("tests need redis", 2)]);
 }
 
 #[test]

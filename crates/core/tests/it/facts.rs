@@ -20,8 +20,16 @@ fn samples() -> Vec<Fact> {
     let (mut plan, mut policy) = (plan(vec![checked(after(story("S1"), &["S0"]), "out.txt")]), gated());
     plan.stories[0].priority = Some(ralphloop_core::plan::Priority(1.5));
     plan.stories[0].tasks.push(crate::sim::scenario::task("S1#1"));
-    policy.budget =
-        Budget { iterations: Some(3), duration: Some(took), cost: Some(Usd(5)), tokens: Some(7), margin: 10 };
+    policy.budget = Budget {
+        iterations: Some(3),
+        stories: Some(2),
+        duration: Some(took),
+        cost: Some(Usd(5)),
+        tokens: Some(7),
+        margin: 10,
+    };
+    policy.provider_backoff = vec![took];
+    policy.learnings = vec![ralphloop_core::learning::Learning { text: text(), times: 2, story: Some("S1".into()) }];
     let changed = || PlanChange::Changed { plan: Box::new(plan.clone()) };
     let mut facts = vec![
         Fact::RunStarted {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CheckRef, Fact};
-use ralphloop_core::evidence::{AgentEnd, Usage};
+use ralphloop_core::evidence::{AgentEnd, CheckResult, Usage};
 use ralphloop_core::outcome::{Bound, Outcome};
 use ralphloop_core::policy::{Budget, Policy};
 use ralphloop_core::run::{Activity, StoryState};
@@ -159,6 +159,33 @@ fn iterations_are_spawns_and_a_repair_is_one() {
     assert!(reason_of(&outcome).contains("2 of 2"));
     assert_eq!((play.run.calls(), play.record("S1").charged), (2, 0));
     assert_eq!(play.count("revert"), 1);
+}
+
+#[test]
+fn stories_are_bounded_however_many_attempts_each_needs() {
+    let policy = bounded(Budget { stories: Some(2), ..Budget::default() });
+    let policy = Policy { max_retries: 1, max_repairs: 0, ..policy };
+    let mut play = Play::new(vec![story("S1"), story("S2"), story("S3")], policy)
+        .agents([complete(), complete(), complete()])
+        .check(CheckRef::Gate(0), [red("exit code 1"), CheckResult::Passed]);
+    let outcome = play.end();
+    assert!(matches!(outcome, Outcome::BoundReached { bound: Bound::Stories, .. }), "{outcome:?}");
+    assert_eq!((play.run.calls(), play.record("S3").attempts), (3, 0));
+    assert!(play.record("S1").state.passed() && play.record("S2").state.passed());
+}
+
+#[test]
+fn f39_waits_for_a_failing_provider_are_those_that_were_named_and_the_last_holds_for_all_further_ones() {
+    let named = [1, 5, 15].map(Duration::from_secs).to_vec();
+    let policy = Policy { provider_retries: 6, provider_backoff: named, ..gated() };
+    let mut play =
+        Play::new(vec![story("S1")], policy).agents(std::iter::repeat_n(overloaded(), 5)).agents([complete()]);
+    assert_eq!(play.end(), Outcome::Complete);
+    let slept = sleeps(&play);
+    assert_eq!(slept.len(), 5);
+    for (slept, least) in slept.iter().zip([1, 5, 15, 15, 15]) {
+        assert!((least..=least + least / 4 + 1).contains(slept), "{slept:?}");
+    }
 }
 
 #[test]

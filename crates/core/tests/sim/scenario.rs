@@ -171,6 +171,7 @@ fn policy(rng: &mut Rng, gates: Vec<Gate>, stories: &[Story]) -> Policy {
             cost: some(rng).then(|| Usd(rng.below(5_000_000))),
             tokens: some(rng).then(|| rng.below(20_000)),
             margin: 10,
+            stories: None,
         },
         limit_wait: Duration::from_mins(*rng.pick(&[1, 30, 360])),
         provider_retries: small(rng, 5),

@@ -438,8 +438,8 @@ impl Watch {
                 return Err(format!("the guidance `{text}` was lost"));
             }
         }
-        let distinct: BTreeSet<&String> = run.learnings().iter().collect();
-        if distinct.len() != run.learnings().len() {
+        let distinct: BTreeSet<&String> = run.learnings().iter().map(|learning| &learning.text).collect();
+        if distinct.len() != run.learnings().iter().len() {
             return Err("a learning is kept twice".to_owned());
         }
         Ok(())

@@ -47,6 +47,12 @@ pub(crate) fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
+/// The process that started it, or that has taken it over; nothing if there is no such process, or it cannot be told.
+pub fn parent(pid: u32) -> Option<u32> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    u32::try_from(tree::look(pid)?.parent).ok()
+}
+
 /// When the live process of that number started, in ticks since the machine did.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;

@@ -34,7 +34,7 @@ pub use call::{Call, Capture, Limits, Ownership, Stdin, SupervisorProgram};
 pub use capture::Captured;
 pub use environment::Environment;
 pub use error::SpawnError;
-pub use leftover::{Ended, Leftover, end_leftovers};
+pub use leftover::{Ended, Leftover, end_leftovers, parent};
 pub(crate) use leftover::{boot_id, start_time};
 pub use outcome::{Chunk, Condition, Ending, Exit, StopLevel, Stream};
 pub use running::Running;

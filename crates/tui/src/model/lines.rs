@@ -247,8 +247,8 @@ fn info(model: &Model, watched: &Watched, page: &mut Page) {
     for sentence in run.guidance() {
         page.say(Tone::Warn, format!("guidance for the next prompt: {}", text::one_line(sentence)));
     }
-    for learning in run.learnings() {
-        page.say(Tone::Dim, format!("learned: {}", text::one_line(learning)));
+    for learning in run.learnings().iter() {
+        page.say(Tone::Dim, format!("learned: {}", text::one_line(&learning.text)));
     }
 }
 

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 /// An agent that has files of commands in a project.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Home {
-    /// Claude Code: .claude/commands, .mcp.json
+    /// Claude Code: .claude/commands, .claude/settings.json, .mcp.json
     Claude,
     /// `OpenCode`: .opencode/command, opencode.json
     Opencode,
@@ -35,7 +35,7 @@ const LOOPS: [Loop; 3] = [
         about: "the next steps that the newest session log names",
         arguments: "[--max-sessions N] [--require-verify] [--pause-on-fail] [--from-session FILE]",
         start: "The work is `flight:next-steps`, or the file given with --from-session. --max-sessions N is the setting \
-                max_iterations = N (5 if it is not given), --require-verify is require_verify = true, --pause-on-fail is \
+                max_stories = N (5 if it is not given), --require-verify is require_verify = true, --pause-on-fail is \
                 on_exhausted = \"pause\".",
     },
     Loop {
@@ -51,7 +51,7 @@ const LOOPS: [Loop; 3] = [
         about: "the stories of a specification",
         arguments: "[WORK] [--story ID] [--max-stories N]",
         start: "The work is WORK as it was given; without it, what `list_work` shows that is ready, and the user's choice \
-                if there is more than one. --story ID is the story ID alone, --max-stories N is max_iterations = N.",
+                if there is more than one. --story ID is the story ID alone, --max-stories N is max_stories = N.",
     },
 ];
 
@@ -126,22 +126,28 @@ impl Home {
         }
     }
 
-    /// The file that names the server, its content, and what to do if that file is the user's already.
-    pub(super) fn server(self) -> (&'static str, &'static str, &'static str) {
-        let meaning = "add this server to it";
+    /// The file that names the server, and its content.
+    pub(super) fn server(self) -> (&'static str, &'static str) {
         match self {
-            Self::Claude => (".mcp.json", SERVERS, meaning),
+            Self::Claude => (".mcp.json", SERVERS),
             Self::Opencode => (
                 "opencode.json",
                 "{\n  \"mcp\": {\n    \"ralphloop\": { \"type\": \"local\", \"command\": [\"ralphloop\", \"mcp\"] }\n  }\n}\n",
-                meaning,
             ),
-            Self::Gemini => (".gemini/settings.json", SERVERS, meaning),
-            Self::Qwen => (".qwen/settings.json", SERVERS, meaning),
-            Self::Cursor => (".cursor/mcp.json", SERVERS, meaning),
+            Self::Gemini => (".gemini/settings.json", SERVERS),
+            Self::Qwen => (".qwen/settings.json", SERVERS),
+            Self::Cursor => (".cursor/mcp.json", SERVERS),
         }
     }
+
+    /// The file that names what is asked before a session stops, of those agents that ask, and its content.
+    pub(super) fn stop_hook(self) -> Option<(&'static str, &'static str)> {
+        (self == Self::Claude).then_some((".claude/settings.json", STOP_HOOK))
+    }
 }
+
+/// Claude Code runs it whenever a session is about to stop.
+const STOP_HOOK: &str = "{\n  \"hooks\": {\n    \"Stop\": [\n      { \"hooks\": [{ \"type\": \"command\", \"command\": \"ralphloop agent may-stop\" }] }\n    ]\n  }\n}\n";
 
 const STOP: &str = "\
 Call the tool `stop` of the MCP server `ralphloop`. If this session drives no run, run `ralphloop stop` in the shell. Then
@@ -191,7 +197,10 @@ mod tests {
             assert!(read["prompt"].as_str().is_some(), "{name}");
         }
         for home in Home::ALL {
-            serde_json::from_str::<serde_json::Value>(home.server().1).unwrap();
+            let files = [Some(home.server()), home.stop_hook()];
+            for (name, text) in files.into_iter().flatten() {
+                serde_json::from_str::<serde_json::Value>(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            }
         }
     }
 }

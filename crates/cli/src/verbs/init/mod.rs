@@ -60,18 +60,32 @@ fn write_commands(homes: &[Home], folder: &Path) -> Result<Exit, CliError> {
         for (name, text) in home.commands() {
             put(folder, &name, &text, &mut said)?;
         }
-        let (name, text, meaning) = home.server();
-        if folder.join(name).symlink_metadata().is_ok() {
-            let there = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
-            if !there.contains("ralphloop") {
-                let _ = writeln!(said, "{name} is yours: {meaning}\n{text}");
-            }
-        } else {
-            put(folder, name, text, &mut said)?;
+        let (name, text) = home.server();
+        put_entry(folder, name, text, "add this server to it", &mut said)?;
+        if let Some((name, text)) = home.stop_hook() {
+            put_entry(
+                folder,
+                name,
+                text,
+                "add this hook to it, which keeps a session going while its run is not over",
+                &mut said,
+            )?;
         }
     }
     output::talk(&said);
     Ok(Exit::DONE)
+}
+
+/// Writes a file of the agent's settings. One that is there is the user's: what would have to be added to it is said.
+fn put_entry(folder: &Path, name: &str, text: &str, meaning: &str, said: &mut String) -> Result<(), CliError> {
+    if folder.join(name).symlink_metadata().is_err() {
+        return put(folder, name, text, said);
+    }
+    let there = std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    if !there.contains("ralphloop") {
+        let _ = writeln!(said, "{name} is yours: {meaning}\n{text}");
+    }
+    Ok(())
 }
 
 fn put(folder: &Path, name: &str, text: &str, said: &mut String) -> Result<(), CliError> {

@@ -10,8 +10,7 @@ pub(crate) use from_facts::of;
 use super::status::RunState;
 
 /// One public event.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(tag = "type")]
 pub(crate) enum PublicEvent {
     /// The first event of a run.
@@ -317,8 +316,7 @@ pub(crate) enum PublicEvent {
 }
 
 /// What a reviewer thinks.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OpinionWord {
     Approves,
@@ -327,8 +325,7 @@ pub(crate) enum OpinionWord {
 }
 
 /// How a gate or check ended.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CheckWord {
     Passed,
@@ -338,8 +335,7 @@ pub(crate) enum CheckWord {
 }
 
 /// How a call of the agent ended.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct End {
     /// The class, which alone decides what happens next: see `docs/agents.md`.
     pub(crate) end: EndWord,
@@ -352,8 +348,7 @@ pub(crate) struct End {
 }
 
 /// The classes of [`End`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EndWord {
     Finished,
@@ -380,8 +375,7 @@ pub(crate) enum EndWord {
 }
 
 /// What the agent claims in its final message.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct SaidClaim {
     /// The claim.
     pub(crate) claim: ClaimWord,
@@ -392,8 +386,7 @@ pub(crate) struct SaidClaim {
 }
 
 /// The kinds of [`SaidClaim`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClaimWord {
     Complete,
