@@ -66,6 +66,10 @@ pub(crate) enum Verb {
     Retry(Box<RetryArguments>),
     /// Run the gates and a story's checks on the tree as it is, changing nothing
     Verify(Box<VerifyArguments>),
+    /// Check that what is written of a run is what was written, and that its commits are those it tells of
+    VerifyLog(VerifyLogArguments),
+    /// Show the commands that a repository brings with it, and trust them for the runs to come
+    Trust(TrustArguments),
     /// Show every setting with its value and where that comes from
     Config(ConfigArguments),
     /// For agents at work: a story's context, a learning, a task done, how it stands; printed as JSON
@@ -276,12 +280,44 @@ pub(crate) struct LogArguments {
     /// Only this attempt of the story
     #[arg(long, value_name = "N", requires = "story")]
     pub(crate) attempt: Option<u32>,
+    /// Who did what, when and on what grounds: every command, decision and landing, by the lines of the journal
+    #[arg(long)]
+    pub(crate) audit: bool,
     /// As JSON, one event a line
     #[arg(long)]
     pub(crate) json: bool,
     /// Go on with what happens from now, until the run ends
     #[arg(long)]
     pub(crate) follow: bool,
+}
+
+/// `verify-log`
+#[derive(Debug, Args)]
+pub(crate) struct VerifyLogArguments {
+    /// The run; the latest if absent
+    pub(crate) run: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `trust`
+#[derive(Debug, Args)]
+pub(crate) struct TrustArguments {
+    /// A file, a folder or FORMAT:NAME; the only one found if absent
+    pub(crate) work: Option<String>,
+    /// Show them, and trust nothing
+    #[arg(long, conflicts_with_all = ["yes", "forget"])]
+    pub(crate) list: bool,
+    /// Trust what is listed without asking
+    #[arg(long, conflicts_with = "forget")]
+    pub(crate) yes: bool,
+    /// Trust no command of this repository any more
+    #[arg(long)]
+    pub(crate) forget: bool,
+    /// As JSON, and trust nothing
+    #[arg(long, conflicts_with_all = ["yes", "forget"])]
+    pub(crate) json: bool,
 }
 
 /// `diff`

@@ -188,7 +188,9 @@ async fn call(
     cancel: CancellationToken,
 ) -> Result<AgentEnd, DraftError> {
     let began = Instant::now();
-    let call = invoke::call(settings.agents.first(), folder, prompt, &[], settings.times, cancel);
+    let agent = settings.agents.first();
+    let sees = invoke::seen_by(agent, &settings.passing.agents);
+    let call = invoke::call(agent, folder, prompt, &[], settings.times, cancel).seeing(sees);
     let mut running = spawner.start(call).await.map_err(DraftError::Start)?;
     let mut decoder = Decoder::new(settings.agents.first().format, prompt, LOOP_AFTER);
     let mut events = Vec::new();

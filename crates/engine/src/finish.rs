@@ -206,6 +206,8 @@ impl Closing<'_> {
             kept_under: format!("refs/ralphloop/finish/{}", git::slug(&self.work.id.to_string())),
             write_back: Vec::new(),
             hold_back: HoldBack { suspects: false, larger_than: u64::MAX },
+            guard: None,
+            seal: None,
             allow_empty: false,
             stop: CancellationToken::new(),
         };

@@ -10,7 +10,7 @@ use ralphloop_agent::decoder::ProcessEnd;
 use ralphloop_agent::event::Stream as AgentStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Call, Ending, Environment, Exit, Limits, Ownership, Stream};
+use crate::process::{Call, Ending, Environment, Exit, Limits, Ownership, Passing, Stream};
 use crate::settings::Times;
 
 /// From TERM to KILL.
@@ -45,6 +45,12 @@ pub(crate) fn call(
         })
         .ownership(Ownership::Supervised)
         .cancel(cancel)
+}
+
+/// What an agent sees of the environment: what may pass, and the variables that its own client is signed in by.
+pub(crate) fn seen_by(agent: &Agent, passing: &Passing) -> Passing {
+    let own = agent.client().into_iter().flat_map(|client| client.sign_in.variables.iter().chain(client.billed_by));
+    passing.clone().and(own.filter_map(|name| Some(format!("{}_*", name.split_once('_')?.0))))
 }
 
 /// How the process ended, for the decoder.

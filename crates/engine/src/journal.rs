@@ -28,6 +28,9 @@ struct Line {
     at: ralphloop_core::units::Timestamp,
     /// The fact.
     fact: Fact,
+    /// The hash of all lines before it. Older versions did not chain them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    prev: Option<String>,
 }
 
 /// The same line, by reference.
@@ -37,6 +40,7 @@ struct LineRef<'a> {
     seq: u64,
     at: ralphloop_core::units::Timestamp,
     fact: &'a Fact,
+    prev: String,
 }
 
 /// Why a journal cannot be used.
@@ -78,6 +82,8 @@ pub enum JournalError {
 #[derive(Debug)]
 pub struct Journal {
     file: File,
+    /// Says how the journal ends, so that a cut is found; none if it cannot be written.
+    head: Option<File>,
     path: PathBuf,
     /// Behind the last whole line.
     place: Place,
@@ -95,7 +101,12 @@ pub struct Place {
 }
 
 impl Place {
-    fn pass(&mut self, events: u64, bytes: &[u8]) {
+    /// What the next line carries of those before it.
+    pub(crate) fn link(&self) -> String {
+        self.hash.finalize().to_hex().to_string()
+    }
+
+    pub(crate) fn pass(&mut self, events: u64, bytes: &[u8]) {
         self.events += events;
         self.bytes += bytes.len() as u64;
         self.hash.update(bytes);
@@ -106,7 +117,7 @@ impl Journal {
     /// A new journal; it must not exist.
     pub fn create(path: &Path) -> Result<Self, JournalError> {
         let file = crate::files::create_private(path)?;
-        Ok(Self { file, path: path.to_owned(), place: Place::default() })
+        Ok(Self { file, head: open_head(path), path: path.to_owned(), place: Place::default() })
     }
 
     /// Goes on with a journal whose whole lines end at `place`; a torn last line is cut off.
@@ -115,7 +126,7 @@ impl Journal {
         let mut file = OpenOptions::new().write(true).mode(0o600).open(path).map_err(fail)?;
         file.set_len(place.bytes).map_err(fail)?;
         file.seek(SeekFrom::Start(place.bytes)).map_err(fail)?;
-        Ok(Self { file, path: path.to_owned(), place })
+        Ok(Self { file, head: open_head(path), path: path.to_owned(), place })
     }
 
     /// Where its last whole line ends.
@@ -127,7 +138,8 @@ impl Journal {
     ///
     /// A failed write leaves the journal as it was before.
     pub fn append(&mut self, event: &Event) -> Result<(), JournalError> {
-        let line = LineRef { v: VERSION, seq: self.place.events, at: event.at, fact: &event.fact };
+        let line =
+            LineRef { v: VERSION, seq: self.place.events, at: event.at, fact: &event.fact, prev: self.place.link() };
         let mut bytes = serde_json::to_vec(&line)
             .map_err(|e| FileError::new("encode an event for", &self.path, std::io::Error::other(e)))?;
         bytes.push(b'\n');
@@ -143,8 +155,27 @@ impl Journal {
             return Err(FileError::new("append to", &self.path, source).into());
         }
         self.place.pass(1, &bytes);
+        self.note_head();
         Ok(())
     }
+
+    /// Only the search for tampering needs it, so that nothing fails without it.
+    fn note_head(&mut self) {
+        use std::os::unix::fs::FileExt as _;
+        let text = format!("{:>20} {}\n", self.place.events, self.place.link());
+        if self.head.as_ref().is_some_and(|head| head.write_all_at(text.as_bytes(), 0).is_err()) {
+            self.head = None;
+        }
+    }
+}
+
+/// Where the head of a journal is.
+pub(crate) fn head_of(journal: &Path) -> PathBuf {
+    journal.with_extension("head")
+}
+
+fn open_head(journal: &Path) -> Option<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(head_of(journal)).ok()
 }
 
 /// Whether something is done about the fact that a power loss must not make undone in secret. Others can be lost with
@@ -445,8 +476,14 @@ mod tests {
         let path = dir.path().join("journal.jsonl");
         let line = |seq: i64| {
             let fact = Fact::GuidanceAdded { text: "x".repeat(1000) };
-            serde_json::to_string(&LineRef { v: VERSION, seq: seq.cast_unsigned(), at: Timestamp(seq), fact: &fact })
-                .unwrap()
+            serde_json::to_string(&LineRef {
+                v: VERSION,
+                seq: seq.cast_unsigned(),
+                at: Timestamp(seq),
+                fact: &fact,
+                prev: String::new(),
+            })
+            .unwrap()
                 + "\n"
         };
         let whole: String = (0..5000).map(line).collect();

@@ -3,8 +3,10 @@
 mod aftermath;
 pub mod agents;
 mod attributes;
+pub mod audit;
 pub mod clean;
 pub mod clock;
+pub mod commands;
 pub mod control;
 mod cut_off;
 pub mod doctor;

@@ -13,8 +13,10 @@ use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::signal::SignalGrammar;
 
 use crate::gates::find::{find, on_path};
+use crate::git::{Exempt, Seal};
 use crate::lane::Generated;
 use crate::notify::Notify;
+use crate::process::Passing;
 
 /// Time limits of what a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +106,12 @@ pub struct Settings {
     pub prompts: PromptSettings,
     /// Where commits go: the plan's branch, else the current one, if absent.
     pub branch: Option<String>,
+    /// What agents and gates see of the environment.
+    pub passing: Passings,
+    /// Signs commits.
+    pub seal: Option<Seal>,
+    /// Files that may be committed whatever they hold.
+    pub commit_anyway: Exempt,
     /// Who is told when the run ends or waits.
     pub notify: Notify,
 }
@@ -137,6 +145,15 @@ impl Team {
         };
         Relay { roles: self.members.iter().map(role).collect(), rounds: self.rounds }
     }
+}
+
+/// What programs see of our environment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Passings {
+    /// Agents.
+    pub agents: Passing,
+    /// Gates and checks.
+    pub gates: Passing,
 }
 
 /// What is done about changes of the user's that are in no commit.

@@ -31,7 +31,7 @@ pub use crate::earlier::{TakingUp, unfinished_run};
 use crate::files::FileError;
 use crate::finish::{self, FinishError};
 use crate::gates::cache::Cache;
-use crate::git::{Git, Repository, Severity, SnapshotLimits};
+use crate::git::{Git, Repository, Seal, Severity, SnapshotLimits};
 use crate::inside::Inside;
 use crate::journal::{Journal, JournalError};
 use crate::lane::message::trailer_id;
@@ -613,7 +613,8 @@ fn nothing_to_do(plan: &Plan, only: &[StoryId]) -> Option<String> {
 
 /// Knows the secrets of the environment and of the settings.
 fn redactor(settings: &Settings) -> Redactor {
-    let secret = settings.notify.secret.as_ref().map(|secret| ("NOTIFY_SECRET".into(), secret.as_str().into()));
+    let keys = settings.notify.secret.iter().chain(settings.seal.as_ref().map(Seal::key));
+    let secret = keys.map(|secret| ("NOTIFY_SECRET".into(), secret.as_str().into()));
     Redactor::new::<std::ffi::OsString, std::ffi::OsString>(std::env::vars_os().chain(secret))
 }
 

@@ -19,6 +19,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use ralphloop_agent::client::Format;
+use ralphloop_agent::redact::Redactor;
 use ralphloop_core::ids::{AttemptId, CallNumber};
 use ralphloop_core::units::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,12 @@ pub fn format_of(path: &Path) -> Option<Format> {
 /// Takes secrets out of bytes before they are stored.
 pub type Redact<'a> = &'a (dyn Fn(&[u8]) -> Cow<'_, [u8]> + Send + Sync);
 
-type OwnRedact = Box<dyn Fn(&[u8]) -> Cow<'_, [u8]> + Send>;
+/// The same for a stream: the beginning that can be stored, clean, and its length; all of it if the second value is set.
+type OwnRedact = Box<dyn Fn(&[u8], bool) -> (Cow<'_, [u8]>, usize) + Send>;
+
+fn own(redact: impl Fn(&[u8], bool) -> (Cow<'_, [u8]>, usize) + Send + 'static) -> OwnRedact {
+    Box::new(redact)
+}
 
 /// What a transcript came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -168,6 +174,21 @@ impl Writer {
         redact: impl Fn(&[u8]) -> Cow<'_, [u8]> + Send + 'static,
         max_bytes: u64,
     ) -> Result<Self, TranscriptError> {
+        Self::begin(path, own(move |bytes, _| (redact(bytes), bytes.len())), max_bytes)
+    }
+
+    /// The same with secrets masked, also those that are wrapped over lines: a line that may hold the beginning of one waits
+    /// for the next.
+    pub fn masked(path: PathBuf, redactor: Redactor, max_bytes: u64) -> Result<Self, TranscriptError> {
+        let redact = own(
+            move |bytes, all| {
+                if all { (redactor.redact(bytes), bytes.len()) } else { redactor.redact_settled(bytes) }
+            },
+        );
+        Self::begin(path, redact, max_bytes)
+    }
+
+    fn begin(path: PathBuf, redact: OwnRedact, max_bytes: u64) -> Result<Self, TranscriptError> {
         if let Some(folder) = path.parent() {
             files::create_private_dir(folder)?;
         }
@@ -177,7 +198,7 @@ impl Writer {
         Ok(Self {
             path,
             file,
-            redact: Box::new(redact),
+            redact,
             max_bytes,
             compressor,
             held_out: Vec::new(),
@@ -218,18 +239,19 @@ impl Writer {
             Some(end) => {
                 let (lines, rest) = piece.split_at(end + 1);
                 if held.is_empty() {
-                    self.record(stream, lines, at);
+                    let stored = self.record(stream, lines, at, false);
+                    held.extend_from_slice(&lines[stored..]);
                 } else {
                     held.extend_from_slice(lines);
-                    self.record(stream, &held, at);
-                    held.clear();
+                    let stored = self.record(stream, &held, at, false);
+                    held.drain(..stored);
                 }
                 held.extend_from_slice(rest);
             }
             None => held.extend_from_slice(piece),
         }
         if held.len() >= MAX_HELD {
-            self.record(stream, &held, at);
+            self.record(stream, &held, at, true);
             held.clear();
         }
         *self.held(stream) = held;
@@ -254,7 +276,7 @@ impl Writer {
         for stream in [Stream::Out, Stream::Err] {
             let held = std::mem::take(self.held(stream));
             if !held.is_empty() && !self.full {
-                self.record(stream, &held, at);
+                self.record(stream, &held, at, true);
             }
         }
         self.close_frame(at)
@@ -269,8 +291,12 @@ impl Writer {
         if stream == Stream::Err { &mut self.held_err } else { &mut self.held_out }
     }
 
-    fn record(&mut self, stream: Stream, bytes: &[u8], at: Timestamp) {
-        let bytes = (self.redact)(bytes);
+    /// Adds what can be stored of `bytes`, all of it if `all` is set, and returns how much that was.
+    fn record(&mut self, stream: Stream, bytes: &[u8], at: Timestamp, all: bool) -> usize {
+        let (bytes, stored) = (self.redact)(bytes, all);
+        if stored == 0 {
+            return 0;
+        }
         let mut wire = Wire { t: at.0, s: stream, d: None, b: None };
         match std::str::from_utf8(&bytes) {
             Ok(text) => wire.d = Some(Cow::Borrowed(text)),
@@ -284,6 +310,7 @@ impl Writer {
         } else {
             self.frame.truncate(before);
         }
+        stored
     }
 
     fn close_frame(&mut self, at: Timestamp) -> Result<(), TranscriptError> {
@@ -298,7 +325,7 @@ impl Writer {
             let note =
                 format!("the transcript has reached its bound of {} bytes; the rest is dropped\n", self.max_bytes);
             self.frame.clear();
-            self.record(Stream::Note, note.as_bytes(), at);
+            self.record(Stream::Note, note.as_bytes(), at, true);
             compressed = self.compress()?;
             self.held_out = Vec::new();
             self.held_err = Vec::new();
@@ -470,6 +497,22 @@ mod tests {
         writer.write(Stream::Out, b"cret end\n", at(0)).unwrap();
         writer.finish(at(0)).unwrap();
         assert_eq!(said(&read(&path).0, Stream::Out), b"key [redacted] end\n");
+    }
+
+    #[test]
+    fn a_secret_that_is_wrapped_over_lines_is_redacted_and_nothing_else_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("t");
+        let redactor = Redactor::new([("LAMP_TOKEN", "a-lamp-that-nobody-sees")]);
+        let mut writer = Writer::masked(path.clone(), redactor, DEFAULT_MAX_BYTES).unwrap();
+        writer.write(Stream::Out, b"one\nthe key a-lamp-th\n", at(0)).unwrap();
+        writer.flush(at(0)).unwrap();
+        assert_eq!(said(&read(&path).0, Stream::Out), b"one\n");
+        writer.write(Stream::Out, b"at-nobody-", at(0)).unwrap();
+        writer.write(Stream::Out, b"sees end\nlast a-lamp", at(0)).unwrap();
+        writer.finish(at(0)).unwrap();
+        let expected = b"one\nthe key [redacted]\n[redacted] end\nlast a-lamp";
+        assert_eq!(said(&read(&path).0, Stream::Out), expected);
     }
 
     #[test]

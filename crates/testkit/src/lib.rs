@@ -6,3 +6,4 @@ pub mod model_api;
 #[expect(clippy::expect_used, reason = "runs in tests only, where a broken world must end the test")]
 pub mod scene;
 pub mod script;
+pub mod secrets;

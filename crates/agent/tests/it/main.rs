@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 mod recordings;
+mod redaction;
 mod scenes;
 mod streams;
 mod support;

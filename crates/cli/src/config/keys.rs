@@ -15,7 +15,9 @@ use super::own_prices::OwnPrice;
 use super::own_roles::{OwnRole, RelayRoles};
 use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
-use super::value::{AgentFormat, AgentName, AgentNames, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Value};
+use super::value::{
+    AgentFormat, AgentName, AgentNames, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Trusting, Value,
+};
 
 /// The table of a file that holds the settings of the screen.
 pub(super) const SCREEN: &str = "screen";
@@ -228,6 +230,10 @@ settings! {
         /// standard input. It takes the place of `agent`, unless that is given in a stronger place, as by a flag against a
         /// file.
         agent_command: Option<String> = None, Flag "CMD";
+        /// Which variables of the environment agents see: names, in which `*` stands for any characters at the end. `*` alone is
+        /// all. What every program needs (`PATH`, `HOME`, the language, proxies) passes anyway, and what the agent's own client is
+        /// signed in by (`ANTHROPIC_*` for claude).
+        agent_env: Vec<String> = vec!["*".to_owned()], File "NAME";
         /// An agent that looks at proven work before it lands, and may send it back. It sees the story, the change and which
         /// checks passed, and can write nothing. What it says is advice: an unclear answer is no objection.
         reviewer: Option<AgentName> = None, Flag "NAME[:MODEL]", "nobody";
@@ -284,6 +290,14 @@ settings! {
         gate: Vec<String> = Vec::new(), Flag "CMD", "found in the project";
         /// Run no quality gates; the stories' own checks still run.
         no_gates: bool = false, Flag "BOOL";
+        /// Which variables of the environment gates and checks see: names, in which `*` stands for any characters at the end. `*`
+        /// alone is all. What every program needs (`PATH`, `HOME`, the language, proxies) passes anyway.
+        gate_env: Vec<String> = vec!["*".to_owned()], File "NAME";
+        /// What becomes of commands that the repository brings with it (gates and checks of the work and of the project's
+        /// `ralphloop.toml`), that are of no ordinary shape, and that you have not trusted yet: `ask` shows them and asks on a
+        /// terminal, and elsewhere runs them and says so; `require` does not start without `ralphloop trust`; `off` runs them.
+        /// The project's file cannot set it. Commands that destroy, publish or run what comes from the network are never run.
+        trust: Trusting = Trusting::Ask, File "ask|require|off";
         /// Do not run a story that nothing can check.
         require_verify: bool = false, Flag "BOOL";
     }
@@ -322,6 +336,13 @@ settings! {
     "Commits" {
         /// The branch that commits go to.
         branch: Option<String> = None, Flag "NAME", "the plan's branch, else the current one";
+        /// A key with which commits are signed, in a trailer over the tree, the parent and the message; `ralphloop verify-log`
+        /// checks it. Best given as RALPHLOOP_COMMIT_KEY. git's own signatures are made as your git is set.
+        commit_key: Option<Secret> = None, File "KEY", "not signed";
+        /// Files that a story may commit whatever they hold, by patterns from the top of the repository. In all others, a secret, a
+        /// private key, a compiled program or a large binary file that a story adds stops its commit, and so does a change of
+        /// `ralphloop.toml`.
+        commit_anyway: Vec<String> = Vec::new(), File "GLOB";
         /// Once every story is done, close the work as its format has it: archive the OpenSpec change, put finished tasks of
         /// Backlog.md and plans aside, note the history of a Flight Rules PRD, close issues. What that changes in the tree is
         /// a commit of its own.

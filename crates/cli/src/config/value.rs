@@ -371,6 +371,17 @@ pub(crate) enum Dirty {
     Worktree,
 }
 
+/// What becomes of commands that the repository brings and that nobody has trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Trusting {
+    /// Ask on a terminal; elsewhere run them and say so
+    Ask,
+    /// Do not start before they are trusted
+    Require,
+    /// Run them
+    Off,
+}
+
 macro_rules! value_by_name {
     ($($name:ty),+) => { $(
         impl $crate::config::value::Value for $name {
@@ -384,7 +395,7 @@ macro_rules! value_by_name {
         }
     )+ };
 }
-value_by_name!(AgentFormat, Dirty, OnExhausted);
+value_by_name!(AgentFormat, Dirty, OnExhausted, Trusting);
 pub(super) use value_by_name;
 
 pub(super) fn names<T: ValueEnum>() -> String {

@@ -33,7 +33,9 @@ pub(crate) mod spec;
 pub(crate) mod take_up;
 mod talk;
 mod tracker;
+pub(crate) mod trust;
 mod verify;
+mod verify_log;
 
 use crate::arguments::Verb;
 use crate::error::CliError;
@@ -63,6 +65,8 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Skip(arguments) => control::skip(&arguments, host),
         Verb::Retry(arguments) => control::retry(*arguments, host),
         Verb::Verify(arguments) => verify::verify(*arguments, host),
+        Verb::VerifyLog(arguments) => verify_log::verify_log(&arguments, host),
+        Verb::Trust(arguments) => trust::trust(&arguments, host),
         Verb::Config(arguments) => config::config(&arguments, host),
         Verb::Agent { what } => agent::agent(what, host),
         Verb::Agents(arguments) => agents::agents(&arguments, host),

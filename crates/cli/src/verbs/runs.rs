@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
 use crate::view::status::Status;
-use crate::view::{lines, public};
+use crate::view::{audit, lines, public};
 
 fn status_of(folder: &RunFolder) -> Result<(Run, Status), CliError> {
     let run = folder.fold().map_err(|error| damaged(&error))?.run;
@@ -119,7 +119,7 @@ fn run_row(folder: &RunFolder, status: &Result<Status, CliError>) -> Vec<String>
 
 pub(super) fn log(arguments: &LogArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = find_run(arguments.run.as_deref(), host)?;
-    let mut teller = Teller { arguments, folder: &folder, run: None };
+    let mut teller = Teller { arguments, folder: &folder, run: None, line: 0 };
     let mut follower = follow(&folder, arguments.follow)?;
     let mut told = Place::default();
     loop {
@@ -142,10 +142,13 @@ struct Teller<'a> {
     arguments: &'a LogArguments,
     folder: &'a RunFolder,
     run: Option<Run>,
+    /// Of the journal.
+    line: u64,
 }
 
 impl Teller<'_> {
     fn tell(&mut self, event: &Event) -> Result<(), CliError> {
+        self.line += 1;
         let run = match self.run.take() {
             Some(mut run) => {
                 drop(run.step(event));
@@ -159,6 +162,10 @@ impl Teller<'_> {
         let run = self.run.insert(run);
         if !concerns(self.arguments, &event.fact) {
             return Ok(());
+        }
+        if self.arguments.audit {
+            let Some(record) = audit::record(self.line, event, run) else { return Ok(()) };
+            return if self.arguments.json { output::json_line(&record) } else { output::data(&record.text()) };
         }
         if self.arguments.json {
             return public::of(event, run).iter().try_for_each(output::json_line);

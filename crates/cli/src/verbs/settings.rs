@@ -10,8 +10,12 @@ use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
 use ralphloop_engine::agents;
+use ralphloop_engine::git::{Exempt, Seal};
 use ralphloop_engine::notify::Notify;
-use ralphloop_engine::settings::{GateChoice, Member, OnDirty, PromptSettings, Settings, Team, Times, Worktrees};
+use ralphloop_engine::process::Passing;
+use ralphloop_engine::settings::{
+    GateChoice, Member, OnDirty, Passings, PromptSettings, Settings, Team, Times, Worktrees,
+};
 
 use crate::config::{self, Config, Gates};
 use crate::error::{CliError, closest};
@@ -80,6 +84,9 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             learnings: usize::try_from(given.learnings_budget).unwrap_or(usize::MAX),
         },
         branch: given.branch.clone(),
+        passing: Passings { agents: Passing::of(&given.agent_env), gates: Passing::of(&given.gate_env) },
+        seal: given.commit_key.as_ref().map(|key| Seal::new(key.0.clone())),
+        commit_anyway: Exempt::of(&given.commit_anyway).map_err(|error| at(config, "commit_anyway", &error))?,
         notify: Notify {
             targets: given.notify.iter().map(|told| told.target.clone()).collect(),
             secret: given.notify_secret.as_ref().map(|secret| secret.0.clone()),

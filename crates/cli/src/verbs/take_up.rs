@@ -15,7 +15,7 @@ use ralphloop_engine::settings::{OnDirty, Settings};
 use ralphloop_engine::start::{self, Place, TakingUp};
 
 use super::launch::Prepared;
-use super::{repository, spec};
+use super::{repository, spec, trust};
 use crate::arguments::ViewArguments;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -56,7 +56,12 @@ pub(crate) async fn decide(
     prepared: &mut Prepared,
     place: &Place,
 ) -> Result<Option<TakingUp>, CliError> {
-    let state = StateFolder::of(&place.repository.places().common_dir);
+    let common_dir = &place.repository.places().common_dir;
+    let whom = asker.as_mut().map(|asker| &mut **asker as &mut dyn Asker);
+    if !trust::may_begin(&prepared.config, &prepared.work, common_dir, whom)? {
+        return Ok(None);
+    }
+    let state = StateFolder::of(common_dir);
     let (folder, run) = match wish {
         Wish::Fresh => return Ok(clean_tree(asker, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
         Wish::Retry(folder, story) => {

@@ -8,11 +8,13 @@ use ralphloop_core::evidence::CheckResult;
 use ralphloop_core::ids::StoryId;
 use ralphloop_engine::gates::Gate;
 use ralphloop_engine::gates::run::{Ran, Runner};
+use ralphloop_engine::process::Passing;
 use tokio_util::sync::CancellationToken;
 
 use super::gates;
 use super::repository::{runtime, spawner};
 use super::spec::open;
+use super::trust;
 use crate::arguments::VerifyArguments;
 use crate::config;
 use crate::error::CliError;
@@ -29,6 +31,7 @@ pub(super) fn verify(arguments: VerifyArguments, host: &Host) -> Result<Exit, Cl
     };
     let project = &opened.work.project;
     let (config, _) = config::load(project, &host.environment, arguments.settings)?;
+    trust::refused(&trust::brought(&config, &opened.work))?;
     let (chosen, warnings) = gates::choose(&config, &reading.plan, project);
     for warning in warnings {
         output::warn(&warning);
@@ -47,7 +50,8 @@ pub(super) fn verify(arguments: VerifyArguments, host: &Host) -> Result<Exit, Cl
             timeout: config.settings.gate_timeout,
             cancel: cancel.clone(),
             environment: &[],
-            redact: &|bytes| redactor.redact(bytes).into_owned().into(),
+            sees: &Passing::of(&config.settings.gate_env),
+            redactor: &redactor,
         };
         let work = async {
             let mut all_passed = true;

@@ -1,5 +1,6 @@
 //! Views of a run: folds of its events. None can slow, change or break it.
 
+pub(crate) mod audit;
 pub(crate) mod lines;
 pub(crate) mod live;
 pub(crate) mod public;

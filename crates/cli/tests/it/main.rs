@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod agents;
+mod auditing;
 mod branches;
 mod chain;
 mod cleaning;
@@ -16,8 +17,10 @@ mod flight_rules;
 mod folders;
 mod following;
 mod formats;
+mod injection;
 mod inside;
 mod journal;
+mod leaks;
 mod locks;
 mod loop_rules;
 mod loop_screen;
@@ -50,6 +53,7 @@ mod taking_up;
 mod terminal_gone;
 mod tools;
 mod trackers;
+mod trust;
 mod verbs;
 mod verdicts;
 mod waiting;

@@ -102,7 +102,7 @@ impl Runner<'_> {
 
     /// Output of commands is redacted where it is read; this is for bodies of answers, and for messages.
     fn redacted(&self, result: CheckResult) -> CheckResult {
-        let clean = |text: String| String::from_utf8_lossy(&(self.redact)(text.as_bytes())).into_owned();
+        let clean = |text: String| self.redactor.redact_text(&text);
         match result {
             CheckResult::Passed | CheckResult::Stopped => result,
             CheckResult::Failed { why, output } => CheckResult::Failed { why: clean(why), output: clean(output) },

@@ -4,13 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use ralphloop_agent::redact::Redactor;
 use ralphloop_core::evidence::CheckResult;
 use tokio_util::sync::CancellationToken;
 
 use super::Gate;
 use super::output::{self, Kept};
-use crate::process::{Call, Exit, Limits, Spawner, Stream};
-use crate::transcript::Redact;
+use crate::process::{Call, Exit, Limits, Passing, Spawner, Stream};
 
 /// The shell found the command and may not execute it.
 const NOT_EXECUTABLE: i32 = 126;
@@ -33,8 +33,10 @@ pub struct Runner<'a> {
     pub cancel: CancellationToken,
     /// Variables that commands get beside ours.
     pub environment: &'a [(OsString, OsString)],
+    /// What commands get of ours.
+    pub sees: &'a Passing,
     /// Takes secrets out of output before it is shown or stored.
-    pub redact: Redact<'a>,
+    pub redactor: &'a Redactor,
 }
 
 /// What came of a gate or check.
@@ -80,24 +82,34 @@ impl Runner<'_> {
         timeout: Duration,
         mut see: impl FnMut(Stream, &[u8]) + Send,
     ) -> Result<Shell, Cancelled> {
-        let call = Call::shell(command, cwd);
+        let call = Call::shell(command, cwd).seeing(self.sees.clone());
         let call = self.environment.iter().fold(call, |call, (name, value)| call.env(name, value));
         let call = call.env("CI", "1").limits(Limits::total(timeout)).cancel(self.cancel.clone());
         let mut kept = Kept::default();
+        let (mut out, mut err) = (self.redactor.stream(), self.redactor.stream());
+        let mut clean = Vec::new();
         let ending = async {
             let mut running = self.spawner.start(call).await?;
             while let Some(chunk) = running.next().await {
-                kept.push(&chunk.bytes);
+                let stream = if chunk.stream == Stream::Stdout { &mut out } else { &mut err };
+                // Before anything is left out: half a secret is not known as one.
+                stream.push(&chunk.bytes, &mut clean);
+                kept.push(&clean);
+                clean.clear();
                 see(chunk.stream, &chunk.bytes);
             }
             running.wait().await
         };
-        let exit = match ending.await {
+        let ended = ending.await;
+        let exit = match ended {
             Ok(ending) => ending.exit,
             Err(_) if self.cancel.is_cancelled() => return Err(Cancelled),
             Err(error) => return Ok(Shell::CouldNotRun { why: error.to_string() }),
         };
-        let output = output::clean(&(self.redact)(&kept.into_bytes()));
+        out.finish(&mut clean);
+        err.finish(&mut clean);
+        kept.push(&clean);
+        let output = output::clean(&kept.into_bytes());
         Ok(match exit {
             Exit::Code(0) => Shell::Passed { output },
             Exit::Code(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use ralphloop_core::ids::CommitId;
 use tokio_util::sync::CancellationToken;
 
+pub use super::guard::{Exempt, Guard};
 pub use super::holdback::{HeldBack, HoldBack};
 
 use super::checkpoint::{Checkpoint, CheckpointError};
@@ -22,6 +23,7 @@ use super::record::{Class, Entry, Node, Record, RelPath, is_within};
 use super::restore::Tree;
 use super::revert::RevertError;
 use super::scan::{Scan, ScanError};
+use super::seal::Seal;
 use super::signing;
 use super::{GitError, Repository, StoreError, bytes_of, path};
 
@@ -36,6 +38,10 @@ pub struct Landing {
     pub write_back: Vec<(PathBuf, Vec<u8>)>,
     /// Which new files are held back.
     pub hold_back: HoldBack,
+    /// What stops the commit, if anything does.
+    pub guard: Option<Guard>,
+    /// Signs the commit.
+    pub seal: Option<Seal>,
     /// Make a commit also when nothing changed.
     pub allow_empty: bool,
     /// Ends git, hooks and signing when cancelled; a commit that is there by then counts.
@@ -89,6 +95,12 @@ pub enum LandError {
     HookRefused {
         /// What it wrote.
         output: String,
+    },
+    /// The commit would hold what no commit should.
+    #[error("the commit would hold what no commit should: {}", .objections.join("; "))]
+    Objected {
+        /// Each with its place.
+        objections: Vec<String>,
     },
     /// The commit could not be signed.
     #[error(
@@ -187,6 +199,12 @@ impl Repository {
             kept = Some(self.keep_scan(&record, &scan, &landing.kept_under, &message).await?);
         }
         self.restore_frame(checkpoint).await?;
+        if let Some(guard) = &landing.guard {
+            let objections = self.objections(&record, &sorted.commit, guard).await;
+            if !objections.is_empty() {
+                return Err(LandError::Objected { objections });
+            }
+        }
         let mut written = WrittenBack::default();
         match self.commit(&record, &sorted, landing, &mut written).await {
             Ok(mut landed) => {
@@ -237,7 +255,7 @@ impl Repository {
         // Without hooks nobody changes what is committed, and nothing is left behind.
         let has_hooks = record.settings.has_hooks();
         let mut expected = None;
-        if has_hooks || !landing.allow_empty {
+        if has_hooks || !landing.allow_empty || landing.seal.is_some() {
             let answer = self.write().arg("write-tree").run().await?;
             expected = Some(Oid::from_hex(answer.line()?.as_bytes()).ok_or_else(|| answer.unexpected())?);
         }
@@ -252,7 +270,14 @@ impl Repository {
         if landing.allow_empty {
             commit = commit.arg("--allow-empty");
         }
-        let outcome = commit.stdin(landing.message.as_bytes()).stopped_by(&landing.stop).answer().await;
+        let message = match (&landing.seal, expected) {
+            (Some(seal), Some(tree)) => {
+                let parent = record.head.commit.map(|oid| oid.to_string()).unwrap_or_default();
+                seal.sign(&tree.to_string(), &parent, &landing.message)
+            }
+            _ => landing.message.clone(),
+        };
+        let outcome = commit.stdin(message.as_bytes()).stopped_by(&landing.stop).answer().await;
         let head = read_head(self.places())?;
         if head == record.head {
             return Err(refusal(outcome, record.settings.has_refusing_hooks()));

@@ -145,7 +145,8 @@ pub(super) async fn carry_out(
 ) -> (AgentReport, String) {
     let began = Instant::now();
     let (report, message) = if fits(prompt, with.agent.invocation().prompt) {
-        let call = invoke::call(&with.agent, site.folder, prompt, &parts.environment, with.times, cancel);
+        let sees = invoke::seen_by(&with.agent, &parts.shared.settings.passing.agents);
+        let call = invoke::call(&with.agent, site.folder, prompt, &parts.environment, with.times, cancel).seeing(sees);
         match parts.shared.spawner.start(call).await {
             Err(error) => (gone(AgentEnd::CannotStart { message: error.to_string() }), String::new()),
             Ok(running) => {

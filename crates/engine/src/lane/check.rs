@@ -89,7 +89,8 @@ pub(super) async fn run(
         timeout: shared.settings.times.gate,
         cancel: either(cancel, &shared.hurry),
         environment: &parts.environment,
-        redact: &|bytes| shared.redact(bytes),
+        sees: &shared.settings.passing.gates,
+        redactor: &shared.redactor,
     };
     let ran = match &what {
         What::Gate(gate, _) => runner.run_gate(gate).await,

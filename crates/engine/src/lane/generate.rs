@@ -116,7 +116,8 @@ pub(super) async fn regenerate(
             timeout: shared.settings.times.gate,
             cancel: cancel.clone(),
             environment: &parts.environment,
-            redact: &|bytes| shared.redact(bytes),
+            sees: &shared.settings.passing.gates,
+            redactor: &shared.redactor,
         };
         let gate = Gate { name: "generate".to_owned(), command: (*command).to_owned() };
         let why = match runner.run_gate(&gate).await.map(|ran| ran.result) {

@@ -5,6 +5,9 @@ use ralphloop_core::effect::Ground;
 use ralphloop_core::ids::{AgentId, AttemptId, RunId, StoryId};
 use ralphloop_core::run::Run;
 
+use crate::runs::RunFolder;
+use crate::settings::Settings;
+
 /// Columns of a commit's subject.
 const SUBJECT: usize = 120;
 
@@ -20,6 +23,16 @@ pub(super) struct Message {
     pub(super) run: RunId,
     /// Subject, blank line, trailers.
     pub(super) text: String,
+}
+
+impl Message {
+    /// With the end of the journal at this moment, where commits are signed: it holds all that led to the commit.
+    pub(super) fn with_head(self, settings: &Settings, folder: &RunFolder) -> String {
+        match crate::audit::head_in(folder.path()).filter(|_| settings.seal.is_some()) {
+            Some(head) => format!("{}\nRalphloop-Journal: {} {}\n", self.text.trim_end(), head.lines, head.hash),
+            None => self.text,
+        }
+    }
 }
 
 /// That of a story that is proven so. Secrets in it are masked by `redact`, but for the names by which it is found again.

@@ -14,7 +14,6 @@ mod target;
 pub(crate) mod tree;
 pub(crate) mod worktree;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::sync::atomic::AtomicBool;
@@ -89,10 +88,6 @@ pub struct Shared {
 }
 
 impl Shared {
-    fn redact<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
-        self.redactor.redact(bytes)
-    }
-
     fn redact_text(&self, text: &str) -> String {
         self.redactor.redact_text(text)
     }

@@ -33,7 +33,7 @@ pub(super) struct Broken;
 impl Recorder {
     /// Begins the transcript at `path`, which must not exist.
     pub(super) fn begin(path: PathBuf, redactor: Redactor) -> Result<Self, TranscriptError> {
-        let writer = Writer::create(path, move |bytes| redactor.redact(bytes), DEFAULT_MAX_BYTES)?;
+        let writer = Writer::masked(path, redactor, DEFAULT_MAX_BYTES)?;
         let (orders, waiting) = mpsc::channel(WAITING);
         Ok(Self { orders, writing: tokio::task::spawn_blocking(|| write(writer, waiting)) })
     }

@@ -16,8 +16,8 @@ use super::message::{Message, trailer_id};
 use super::{Parts, SpecFile};
 use crate::files::{self, FileError};
 use crate::git::{
-    self, AdvanceError, Change, Checkpoint, Frame, HoldBack, LandError, Landed, Landing, Repository, RevertReport,
-    Standing,
+    self, AdvanceError, Change, Checkpoint, Frame, Guard, HoldBack, LandError, Landed, Landing, Repository,
+    RevertReport, Standing,
 };
 use crate::runs::RunFolder;
 use crate::work::state::{Reconciled, WorkState as SpecState};
@@ -266,6 +266,14 @@ impl From<LandError> for Refusal {
     fn from(error: LandError) -> Self {
         match error {
             LandError::HookRefused { output } => Self::Refused { by: "a hook refused the commit".to_owned(), output },
+            LandError::Objected { objections } => Self::Refused {
+                by: "the commit was stopped, since it would hold what no commit should".to_owned(),
+                output: format!(
+                    "{}\nTake it out: read a secret from the environment, build what can be built. If it is meant to be \
+                     there, a person has to name the file in `commit_anyway`.",
+                    objections.join("\n")
+                ),
+            },
             LandError::TimedOut { .. } | LandError::Suspicious { .. } => {
                 Self::Refused { by: error.to_string(), output: String::new() }
             }
@@ -303,10 +311,16 @@ async fn try_to_land(
     let (before, reconciled) = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
     let kept_under = git::attempt_ref(&shared.folder.id, attempt);
     let landing = Landing {
-        message: message.text,
+        message: message.with_head(&shared.settings, &shared.folder),
         kept_under: kept_under.clone(),
         write_back: reconciled.write_back(&before, &parts.repository.places().top),
         hold_back: HoldBack::default(),
+        guard: Some(Guard {
+            redactor: shared.redactor.clone(),
+            exempt: shared.settings.commit_anyway.clone(),
+            larger_than: HoldBack::default().larger_than,
+        }),
+        seal: shared.settings.seal.clone(),
         allow_empty: true,
         stop,
     };

@@ -210,7 +210,8 @@ async fn set_up(parts: &Parts, cancel: &CancellationToken) -> Result<(), String>
         timeout: parts.shared.settings.times.gate,
         cancel: cancel.clone(),
         environment: &parts.environment,
-        redact: &|bytes| parts.shared.redact(bytes),
+        sees: &parts.shared.settings.passing.gates,
+        redactor: &parts.shared.redactor,
     };
     let gate = Gate { name: "worktree set-up".to_owned(), command: command.clone() };
     match runner.run_gate(&gate).await.map(|ran| ran.result) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Environment;
+use super::{Environment, Passing};
 
 /// The program that supervises others: normally our own binary with a hidden argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +156,13 @@ impl Call {
     #[must_use]
     pub fn environment(mut self, env: Environment) -> Self {
         self.env = env;
+        self
+    }
+
+    /// Of our variables it gets only those that may pass.
+    #[must_use]
+    pub fn seeing(mut self, passing: Passing) -> Self {
+        self.env = self.env.only(passing);
         self
     }
 

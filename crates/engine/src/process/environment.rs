@@ -28,9 +28,81 @@ const REPOSITORY_LOCAL: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
+/// Which of our variables a child gets.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Passing {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that every program needs, and those of these names; `*` stands for any characters at the end of one.
+    Named(Vec<String>),
+}
+
+/// What every program needs: where it is, who it is for, how to write text, and the way to the network.
+const NEEDED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PWD",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "TZ",
+    "TMPDIR",
+    "TMP",
+    "TEMP",
+    "XDG_*",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "RALPHLOOP_*",
+    "GIT_AUTHOR_*",
+    "GIT_COMMITTER_*",
+];
+
+impl Passing {
+    /// These names; a lone `*` is all.
+    pub fn of(names: &[String]) -> Self {
+        if names.iter().any(|name| name == "*") { Self::All } else { Self::Named(names.to_vec()) }
+    }
+
+    /// With these too.
+    #[must_use]
+    pub fn and(self, more: impl IntoIterator<Item = String>) -> Self {
+        match self {
+            Self::All => Self::All,
+            Self::Named(names) => Self::Named(names.into_iter().chain(more).collect()),
+        }
+    }
+
+    fn has(&self, name: &OsStr) -> bool {
+        let Self::Named(names) = self else { return true };
+        let name = name.as_encoded_bytes();
+        let fits = |pattern: &str| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning.as_bytes()),
+            None => name == pattern.as_bytes(),
+        };
+        names.iter().any(|pattern| fits(pattern)) || NEEDED.iter().any(|pattern| fits(pattern))
+    }
+}
+
 /// A decision about a child's environment: ours, less what is removed, plus what is set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Environment {
+    passing: Passing,
     removed: Vec<OsString>,
     set: Vec<(OsString, OsString)>,
 }
@@ -39,6 +111,13 @@ impl Environment {
     /// Ours without the variables that tie git to one repository.
     pub fn inherited() -> Self {
         Self::default()
+    }
+
+    /// Of ours only those that may pass.
+    #[must_use]
+    pub fn only(mut self, passing: Passing) -> Self {
+        self.passing = passing;
+        self
     }
 
     /// Takes a variable away. A variable that is also set is set.
@@ -65,7 +144,7 @@ impl Environment {
         for name in REPOSITORY_LOCAL {
             all.remove(OsStr::new(name));
         }
-        all.retain(|name, value| !is_own_secret(name, value));
+        all.retain(|name, value| !is_own_secret(name, value) && self.passing.has(name));
         for name in &self.removed {
             all.remove(name);
         }
@@ -107,6 +186,16 @@ mod tests {
     fn settings_of_ours_that_are_secret_reach_nobody() {
         let ours = ["RALPHLOOP_NOTIFY", "RALPHLOOP_NOTIFY_SECRET", "RALPHLOOP_AGENT", "MY_SECRET"];
         assert_eq!(names(&Environment::inherited(), &ours), ["MY_SECRET=outer", "RALPHLOOP_AGENT=outer"]);
+    }
+
+    #[test]
+    fn of_named_variables_a_child_gets_those_and_what_every_program_needs() {
+        let passing = Passing::of(&["CARGO_*".to_owned(), "MY_KEY".to_owned()]);
+        let environment = Environment::inherited().only(passing).set("CI", "1");
+        assert_eq!(
+            names(&environment, &["PATH", "LC_ALL", "MY_KEY", "MY_KEY_2", "CARGO_HOME", "AWS_SECRET_ACCESS_KEY"]),
+            ["CARGO_HOME=outer", "CI=1", "LC_ALL=outer", "MY_KEY=outer", "PATH=outer"]
+        );
     }
 
     #[test]

@@ -32,7 +32,7 @@ use tokio::time::Instant;
 
 pub use call::{Call, Capture, Limits, Ownership, Stdin, SupervisorProgram};
 pub use capture::Captured;
-pub use environment::Environment;
+pub use environment::{Environment, Passing};
 pub use error::SpawnError;
 pub use leftover::{Ended, Leftover, end_leftovers, parent};
 pub(crate) use leftover::{boot_id, start_time};

@@ -17,6 +17,8 @@ pub(crate) fn landing() -> Landing {
         kept_under: "refs/ralphloop/run-1/s-1/1".to_owned(),
         write_back: Vec::new(),
         hold_back: HoldBack::default(),
+        guard: None,
+        seal: None,
         allow_empty: false,
         stop: CancellationToken::new(),
     }

@@ -4,25 +4,23 @@ mod check;
 mod openspec;
 mod run;
 
-use std::borrow::Cow;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
+use ralphloop_agent::redact::Redactor;
 use ralphloop_core::evidence::CheckResult;
 use ralphloop_engine::gates::Gate;
 use ralphloop_engine::gates::run::{Ran, Runner};
-use ralphloop_engine::process::{Spawner, SupervisorProgram};
-use ralphloop_engine::transcript::Redact;
+use ralphloop_engine::process::{Passing, Spawner, SupervisorProgram};
 use tokio_util::sync::CancellationToken;
 
-const REDACT: Redact<'static> = &|bytes| {
-    let text = String::from_utf8_lossy(bytes);
-    if text.contains("hunter2") { Cow::Owned(text.replace("hunter2", "[redacted]").into_bytes()) } else { bytes.into() }
-};
+static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([("LAMP_PASSWORD", "hunter2-hunter2")]));
 
 fn runner<'a>(spawner: &'a Spawner, project: &'a Path) -> Runner<'a> {
     let (timeout, cancel) = (Duration::from_secs(20), CancellationToken::new());
-    Runner { spawner, project, timeout, cancel, environment: &[], redact: REDACT }
+    let (environment, sees) = (&[], &Passing::All);
+    Runner { spawner, project, timeout, cancel, environment, sees, redactor: &REDACTOR }
 }
 
 fn spawner() -> Spawner {

@@ -86,7 +86,7 @@ async fn any_bytes_and_any_length_come_back_as_bounded_text() {
 
 #[tokio::test]
 async fn secrets_in_the_output_are_redacted() {
-    let ran = ran("echo password hunter2; exit 1").await;
+    let ran = ran("echo password hunter2-hunter2; exit 1").await;
     assert_eq!(failed(&ran.result).1, "password [redacted]\n");
 }
 

@@ -1,0 +1,408 @@
+//! Where secrets stand in a text: one pass for known values, and for the beginnings of well-known forms, which are then
+//! looked at.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+
+use super::joined::Joined;
+use super::rules::{Class, LONG, NAMED, RULES, Rule, is_placeholder, looks_random};
+
+/// What a secret is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// The value of a variable.
+    Value,
+    /// A well-known form.
+    Form(&'static Rule),
+    /// A private key.
+    PrivateKey,
+    /// The password of an address.
+    Address,
+    /// What is assigned to a name that says so.
+    Assigned,
+}
+
+impl Kind {
+    /// With its article.
+    pub(super) fn what(self) -> &'static str {
+        match self {
+            Self::Value => "the value of a secret variable of the environment",
+            Self::Form(rule) => rule.what,
+            Self::PrivateKey => "a private key",
+            Self::Address => "the password of an address",
+            Self::Assigned => "a value that its name calls secret",
+        }
+    }
+}
+
+/// A secret, by places in the joined text.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) kind: Kind,
+}
+
+/// What was seen of a text.
+pub(super) struct Seen {
+    /// In order, none overlapping.
+    pub(super) spans: Vec<Span>,
+    /// Where a secret begins that the text may have only a part of.
+    pub(super) open: Option<usize>,
+}
+
+/// What a pattern of the automaton stands for.
+#[derive(Debug, Clone, Copy)]
+enum Mark {
+    Value,
+    Form { rule: &'static Rule, prefix: usize },
+    PrivateKey,
+    Address,
+    Named,
+}
+
+/// What came of looking at a place.
+#[derive(Debug, Default)]
+struct Look {
+    secret: Option<Span>,
+    /// More text could make it one, or a longer one.
+    open: bool,
+}
+
+const NO: Look = Look { secret: None, open: false };
+
+/// The values of a run and all forms.
+pub(super) struct Finder {
+    doors: Doors,
+    automaton: AhoCorasick,
+    marks: Vec<Mark>,
+    forms: Vec<Vec<u8>>,
+    /// Finds the first bytes of each form; none without forms.
+    beginnings: Option<AhoCorasick>,
+    longest: usize,
+}
+
+/// Of a form that was cut off, so much has to be there to know it, in bytes.
+const KNOWN_BY: usize = 6;
+/// The same, where it is to be masked.
+const MASKED_FROM: usize = 8;
+/// Bytes in which a private key has to end.
+const LONGEST_KEY: usize = 16 << 10;
+
+static PLAIN: LazyLock<Finder> = LazyLock::new(|| Finder::new(BTreeSet::new()));
+
+/// Whether a value, whatever its name, holds a key of a well-known form.
+pub(super) fn is_of_a_form(value: &[u8]) -> bool {
+    let spans = PLAIN.spans(&Joined::of(value)).spans;
+    spans.iter().any(|span| matches!(span.kind, Kind::Form(_) | Kind::PrivateKey))
+}
+
+#[expect(clippy::expect_used, reason = "fails above 2^31 bytes of patterns, which no environment holds")]
+fn automaton(start: StartKind, patterns: impl IntoIterator<Item = impl AsRef<[u8]>>) -> AhoCorasick {
+    let mut builder = AhoCorasick::builder();
+    builder.match_kind(MatchKind::LeftmostLongest).start_kind(start);
+    builder.build(patterns).expect("patterns of bounded size")
+}
+
+/// The first three bytes of every pattern, as a set that may hold others too: nearly every place of a text is passed over by
+/// it, several times as fast as by an automaton of so many patterns.
+#[derive(Debug)]
+struct Doors(Vec<bool>);
+
+impl Doors {
+    const BITS: u32 = 15;
+
+    fn of(patterns: &[Vec<u8>]) -> Self {
+        let mut doors = Self(vec![false; 1 << Self::BITS]);
+        for pattern in patterns {
+            if let [first, second, third, ..] = pattern[..] {
+                doors.0[Self::number(first, second, third)] = true;
+            }
+        }
+        doors
+    }
+
+    fn number(first: u8, second: u8, third: u8) -> usize {
+        let bytes = u32::from_le_bytes([first, second, third, 0]);
+        (bytes.wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+    }
+
+    /// The next place from `at` on where a pattern may begin.
+    fn next(&self, text: &[u8], at: usize) -> Option<usize> {
+        let open = |three: &[u8]| matches!(three, [a, b, c] if self.0[Self::number(*a, *b, *c)]);
+        text.get(at..)?.windows(3).position(open).map(|found| at + found)
+    }
+}
+
+impl Finder {
+    pub(super) fn new(forms: BTreeSet<Vec<u8>>) -> Self {
+        let forms: Vec<Vec<u8>> = forms.into_iter().collect();
+        let mut patterns: Vec<Vec<u8>> = forms.clone();
+        let mut marks = vec![Mark::Value; forms.len()];
+        let mut add = |text: String, mark| {
+            patterns.push(text.into_bytes());
+            marks.push(mark);
+        };
+        for rule in RULES {
+            for prefix in rule.prefixes {
+                let mark = Mark::Form { rule, prefix: prefix.len() };
+                if prefix.len() > 2 {
+                    add((*prefix).to_owned(), mark);
+                    continue;
+                }
+                // Doors are three bytes wide.
+                let next = (0..=u8::MAX).filter(|byte| byte.is_ascii() && rule.tail.has(*byte));
+                next.for_each(|byte| add(format!("{prefix}{}", char::from(byte)), mark));
+            }
+        }
+        for name in NAMED {
+            let capital = name[..1].to_uppercase() + &name[1..];
+            [(*name).to_owned(), name.to_uppercase(), capital].into_iter().for_each(|name| add(name, Mark::Named));
+        }
+        add("-----BEGIN ".to_owned(), Mark::PrivateKey);
+        add("://".to_owned(), Mark::Address);
+        let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
+        let beginnings =
+            (!forms.is_empty()).then(|| automaton(StartKind::Unanchored, forms.iter().map(|form| &form[..KNOWN_BY])));
+        let doors = Doors::of(&patterns);
+        Self { doors, automaton: automaton(StartKind::Anchored, patterns), marks, forms, beginnings, longest }
+    }
+
+    pub(super) fn values(&self) -> usize {
+        self.forms.len()
+    }
+
+    /// The secrets of a text.
+    pub(super) fn spans(&self, joined: &Joined<'_>) -> Seen {
+        let text: &[u8] = &joined.bytes;
+        let mut seen = Seen { spans: Vec::new(), open: None };
+        let mut at = 0;
+        while let Some(place) = self.doors.next(text, at) {
+            let Some(found) = self.automaton.find(Input::new(text).range(place..).anchored(Anchored::Yes)) else {
+                at = place + 1;
+                continue;
+            };
+            let (start, end) = (found.start(), found.end());
+            let look = match self.marks[found.pattern().as_usize()] {
+                Mark::Value => Look { secret: Some(Span { start, end, kind: Kind::Value }), open: false },
+                Mark::Form { rule, prefix } => form(joined, start, start + prefix, rule),
+                Mark::PrivateKey => private_key(joined, start, end),
+                Mark::Address => address(joined, start, end),
+                Mark::Named => assigned(joined, end),
+            };
+            if look.open && seen.open.is_none() {
+                seen.open = Some(start);
+            }
+            // What is left out of one form may be the beginning of another.
+            at = match look.secret {
+                Some(secret) => {
+                    seen.spans.push(secret);
+                    secret.end
+                }
+                None => start + 1,
+            };
+        }
+        seen
+    }
+
+    /// Where the text ends with the beginning of a known value.
+    pub(super) fn begun(&self, joined: &Joined<'_>) -> Option<usize> {
+        self.begun_by(joined, joined.bytes.len(), KNOWN_BY)
+    }
+
+    /// What a text that was cut off has of a known value at its end, as far as it begins behind `from`.
+    pub(super) fn cut_off(&self, joined: &Joined<'_>, from: usize) -> Option<Span> {
+        let bare = joined.bytes.strip_suffix("…".as_bytes()).unwrap_or(&joined.bytes).len();
+        let start = self.begun_by(joined, bare, MASKED_FROM).filter(|start| *start >= from)?;
+        Some(Span { start, end: bare, kind: Kind::Value })
+    }
+
+    fn begun_by(&self, joined: &Joined<'_>, end: usize, least: usize) -> Option<usize> {
+        let beginnings = self.beginnings.as_ref()?;
+        let text = &joined.bytes[..end];
+        let mut at = end.saturating_sub(self.longest);
+        while let Some(found) = beginnings.find(Input::new(text).range(at..)) {
+            let rest = &text[found.start()..];
+            if rest.len() >= least && self.forms.iter().any(|form| form.len() > rest.len() && form.starts_with(rest)) {
+                return Some(found.start());
+            }
+            at = found.start() + 1;
+        }
+        None
+    }
+}
+
+/// Whether a word can begin here.
+fn begins_a_word(joined: &Joined<'_>, at: usize, rule: &Rule, prefix: &[u8]) -> bool {
+    if rule.anywhere || joined.is_break(at) {
+        return true;
+    }
+    let before = &joined.bytes[..at];
+    match before {
+        [.., b'\\', b't' | b'b' | b'f' | b'0' | b'v'] => true,
+        // An escaped byte of an address, and the end of a colour.
+        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
+        [.., b'm'] if ends_a_colour(&before[..at - 1]) => true,
+        [.., last] if last.is_ascii_alphanumeric() || *last == b'_' => false,
+        // In the middle of base64.
+        [.., b'+' | b'/'] => !prefix.iter().all(u8::is_ascii_alphanumeric),
+        _ => true,
+    }
+}
+
+/// Whether `ESC[1;31` stands at the end, but for the first character, which may have been taken out.
+fn ends_a_colour(text: &[u8]) -> bool {
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+    text[..text.len() - digits].ends_with(b"[")
+}
+
+/// A key of a well-known form, whose beginning stands from `start` to `end`.
+fn form(joined: &Joined<'_>, start: usize, end: usize, rule: &'static Rule) -> Look {
+    let text: &[u8] = &joined.bytes;
+    let prefix = &text[start..end];
+    if !begins_a_word(joined, start, rule, prefix) {
+        return NO;
+    }
+    let mut at = end;
+    while at - end < rule.most && text.get(at).is_some_and(|byte| rule.tail.has(*byte)) {
+        if at > end && joined.is_break(at) && at - end >= rule.least && !goes_on(joined, at, rule, at - end) {
+            break;
+        }
+        at += 1;
+    }
+    let ends_here = joined.is_break(at) || !text.get(at).is_some_and(|byte| rule.tail.has(*byte));
+    // At the end of the text it may be longer yet, or is not whole.
+    let open = at == text.len() && at - end < rule.most;
+    // Dots and dashes end a sentence.
+    let mut secret_end = at;
+    while secret_end > end && matches!(text[secret_end - 1], b'.' | b'-') {
+        secret_end -= 1;
+    }
+    let tail = &text[end..secret_end];
+    let in_base64 = matches!(text.get(at), Some(b'+' | b'/')) && prefix.iter().all(u8::is_ascii_alphanumeric);
+    let is_secret = tail.len() >= rule.least
+        && ends_here
+        && !(in_base64 && !joined.is_break(at))
+        && rule.demand.is_met(tail)
+        && !is_placeholder(tail);
+    let from = if rule.keeps_prefix { end } else { start };
+    Look { secret: is_secret.then_some(Span { start: from, end: secret_end, kind: Kind::Form(rule) }), open }
+}
+
+/// Whether a key that could end at a line's end goes on in the next: what stands there is one word of that kind, alone on
+/// its line or quoted to its end, and looks drawn by lot.
+fn goes_on(joined: &Joined<'_>, at: usize, rule: &Rule, so_far: usize) -> bool {
+    let text: &[u8] = &joined.bytes;
+    let mut end = at;
+    while end - at < LONG
+        && text.get(end).is_some_and(|byte| rule.tail.has(*byte))
+        && !(end > at && joined.is_break(end))
+    {
+        end += 1;
+    }
+    let is_alone = joined.is_break(end) || matches!(text.get(end), Some(b'"' | b'\'' | b'\\' | b'`'));
+    let word = &text[at..end];
+    is_alone && so_far + word.len() <= rule.most && word.len() >= 4 && looks_like_more(word)
+}
+
+/// No word: it holds digits, or small letters and capitals behind its first letter.
+fn looks_like_more(word: &[u8]) -> bool {
+    let inner = word.get(1..).unwrap_or_default();
+    word.iter().any(u8::is_ascii_digit)
+        || inner.iter().any(u8::is_ascii_uppercase) && inner.iter().any(u8::is_ascii_lowercase)
+}
+
+/// A private key, whose first line begins from `start` to `end`.
+fn private_key(joined: &Joined<'_>, start: usize, end: usize) -> Look {
+    let text: &[u8] = &joined.bytes;
+    let rest = &text[end..];
+    let window = &rest[..rest.len().min(80)];
+    let Some(dashes) = memchr::memmem::find(window, b"-----") else {
+        return Look { secret: None, open: window.len() < 80 };
+    };
+    let title = &window[..dashes];
+    if !(title.ends_with(b"PRIVATE KEY") || title.ends_with(b"PRIVATE KEY BLOCK")) {
+        return NO;
+    }
+    let body = end + dashes + 5;
+    let limit = text.len().min(body + LONGEST_KEY);
+    let may_hold =
+        |byte: u8| Class::Base64.has(byte) || matches!(byte, b' ' | b':' | b',' | b'.' | b'\\' | b'(' | b')');
+    let length = text[body..limit].iter().take_while(|byte| may_hold(**byte)).count();
+    let held = &text[body..body + length];
+    let key = |end: usize| Some(Span { start, end, kind: Kind::PrivateKey });
+    if let Some(at) = memchr::memmem::find(held, b"-----END ") {
+        let last = body + at + 9;
+        let close = memchr::memmem::find(&text[last..limit], b"-----");
+        let is_empty = at < 8;
+        return match close {
+            Some(close) if !is_empty => Look { secret: key(last + close + 5), open: false },
+            Some(_) => NO,
+            None => Look { secret: key(limit), open: limit == text.len() },
+        };
+    }
+    // The end is missing: as much of it as there is, but no prose after a mere mention.
+    let word = held.iter().take_while(|byte| Class::Base64.has(**byte)).count();
+    let open = body + word == text.len() && word < LONGEST_KEY || body + length == text.len() && length < LONGEST_KEY;
+    Look { secret: (word >= 40).then(|| key(body + word)).flatten(), open }
+}
+
+/// The password of an address, whose `://` stands from `start` to `end`.
+fn address(joined: &Joined<'_>, start: usize, end: usize) -> Look {
+    let text: &[u8] = &joined.bytes;
+    let scheme =
+        text[..start].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte)).count();
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b"@/'\"\\<>`".contains(byte);
+    let word = |from: usize, most: usize| -> usize {
+        let until = text[from..].iter().take(most).position(|byte| ends(byte)).unwrap_or(most.min(text.len() - from));
+        from + until
+    };
+    let user_end = word(end, 400);
+    let Some(colon) = text[end..user_end].iter().position(|byte| *byte == b':').map(|at| end + at) else { return NO };
+    let password = colon + 1;
+    // A colon before the host's port has no @ behind it.
+    let is_whole = text.get(user_end) == Some(&b'@') && user_end > password && scheme >= 2 && colon - end <= 128;
+    let is_one_line = joined.breaks_within(end, user_end).next().is_none();
+    if !is_whole || !is_one_line || matches!(text[password], b'$' | b'<' | b'{' | b'[' | b'*' | b'%') {
+        return NO;
+    }
+    Look { secret: Some(Span { start: password, end: user_end, kind: Kind::Address }), open: false }
+}
+
+/// What is assigned to a name of which a telling part ends at `end`: `API_KEY=…`, `"clientSecret": "…"`.
+fn assigned(joined: &Joined<'_>, end: usize) -> Look {
+    let text: &[u8] = &joined.bytes;
+    let skip = |from: usize, most: usize, may: &dyn Fn(u8) -> bool| -> usize {
+        from + text[from..].iter().take(most).take_while(|byte| may(**byte)).count()
+    };
+    let name_end = skip(end, 24, &|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    let quote = |byte: u8| matches!(byte, b'"' | b'\'' | b'`' | b'\\');
+    let at = skip(name_end, 4, &quote);
+    let at = skip(at, 4, &|byte| byte == b' ' || byte == b']');
+    let sign_end = skip(at, 3, &|byte| matches!(byte, b'=' | b':' | b'>'));
+    if sign_end == at {
+        return NO;
+    }
+    let at = skip(sign_end, 4, &|byte| byte == b' ');
+    let value = skip(at, 4, &quote);
+    let is_quoted = value > at;
+    let mut value_end = value;
+    while value_end - value < 220
+        && text.get(value_end).is_some_and(|byte| Class::Header.has(*byte))
+        && !(value_end > value && joined.is_break(value_end))
+    {
+        value_end += 1;
+    }
+    let is_shell = text[end - 1].is_ascii_uppercase() && sign_end == name_end + 1;
+    let closes = joined.is_break(value_end)
+        // A call, a type, a path: code goes on.
+        || !text.get(value_end).is_some_and(|byte| b"([<{!?:#@$%".contains(byte));
+    let held = &text[value..value_end];
+    let fits = (16..=200).contains(&held.len()) && joined.breaks_within(end, value_end).next().is_none();
+    if fits && closes && (is_quoted || is_shell) && looks_random(held) && !is_placeholder(held) {
+        return Look { secret: Some(Span { start: value, end: value_end, kind: Kind::Assigned }), open: false };
+    }
+    NO
+}

@@ -1,0 +1,142 @@
+//! Secrets masked where bytes enter: values of variables whose names look secret, passwords in addresses, and keys of
+//! well-known forms, also where they are wrapped, escaped or encoded. Every sink (transcript, journal, events, reports,
+//! commit messages, notifications) gets only what went through here.
+
+mod find;
+mod joined;
+mod names;
+mod rules;
+mod stream;
+mod values;
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::ops::Range;
+use std::sync::Arc;
+
+use find::{Finder, Kind, Span};
+use joined::Joined;
+
+pub use names::is_secret;
+pub use stream::Stream;
+
+/// What stands in the place of a secret.
+pub const MASK: &str = "[redacted]";
+
+/// Knows the secrets of one run.
+#[derive(Clone)]
+pub struct Redactor {
+    finder: Arc<Finder>,
+}
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What it is, with its article. Never the secret itself.
+    pub what: &'static str,
+    /// The line that it begins in, from 1.
+    pub line: usize,
+    /// Where it stands.
+    pub range: Range<usize>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} forms of values)", self.finder.values())
+    }
+}
+
+impl Redactor {
+    /// Takes the secrets out of `variables`, as [`std::env::vars_os`] gives them.
+    pub fn new<N: Into<OsString>, V: Into<OsString>>(variables: impl IntoIterator<Item = (N, V)>) -> Self {
+        let mut forms = BTreeSet::new();
+        for (name, value) in variables {
+            let (name, value) = (name.into(), value.into());
+            let name = name.to_string_lossy();
+            let value = value.into_encoded_bytes();
+            let secret = names::names_a_secret(&name) && !names::is_ordinary(&value);
+            if secret || find::is_of_a_form(&value) {
+                values::add(&value, &mut forms);
+            }
+            if let Some(password) = names::password_in(&value) {
+                values::add(password, &mut forms);
+            }
+        }
+        Self { finder: Arc::new(Finder::new(forms)) }
+    }
+
+    /// `bytes` with every secret masked. A secret must not be cut in two: pass whole texts, or a [`Stream`] of pieces.
+    pub fn redact<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
+        let joined = Joined::of(bytes);
+        let spans = self.finder.spans(&joined).spans;
+        masked(bytes, &joined, &spans)
+    }
+
+    /// The same for text. What is left of a known value at the end of a text that was cut off there is masked too.
+    pub fn redact_text(&self, text: &str) -> String {
+        let joined = Joined::of(text.as_bytes());
+        let mut spans = self.finder.spans(&joined).spans;
+        spans.extend(self.finder.cut_off(&joined, spans.last().map_or(0, |last| last.end)));
+        String::from_utf8_lossy(&masked(text.as_bytes(), &joined, &spans)).into_owned()
+    }
+
+    /// What is secret in a text. Passwords of addresses are left out: those of tests look the same.
+    pub fn find(&self, bytes: &[u8]) -> Vec<Found> {
+        let joined = Joined::of(bytes);
+        let spans = self.finder.spans(&joined).spans;
+        let mut found = Vec::new();
+        let (mut line, mut counted) = (1, 0);
+        for span in spans.iter().filter(|span| !matches!(span.kind, Kind::Address)) {
+            let at = joined.original(span.start);
+            line += memchr::memchr_iter(b'\n', &bytes[counted..at]).count();
+            counted = at;
+            let range = at..joined.original(span.end - 1) + 1;
+            found.push(Found { what: span.kind.what(), line, range });
+        }
+        found
+    }
+
+    /// Redacts a stream that comes in pieces.
+    pub fn stream(&self) -> Stream {
+        Stream::new(self.clone())
+    }
+
+    /// The beginning of `bytes` without secrets, and its length: the rest may be part of a secret of which more is to
+    /// come. That rest begins at the beginning of a line.
+    pub fn redact_settled<'t>(&self, bytes: &'t [u8]) -> (Cow<'t, [u8]>, usize) {
+        let joined = Joined::of(bytes);
+        let seen = self.finder.spans(&joined);
+        let open = seen.open.into_iter().chain(self.finder.begun(&joined)).min();
+        let Some(open) = open.map(|at| joined.original(at)) else {
+            return (masked(bytes, &joined, &seen.spans), bytes.len());
+        };
+        let settled = memchr::memrchr(b'\n', &bytes[..open]).map_or(0, |end| end + 1);
+        (self.redact(&bytes[..settled]), settled)
+    }
+}
+
+/// The text with those parts masked, each piece of a wrapped one on its own line.
+fn masked<'t>(bytes: &'t [u8], joined: &Joined<'_>, spans: &[Span]) -> Cow<'t, [u8]> {
+    if spans.is_empty() {
+        return Cow::Borrowed(bytes);
+    }
+    let mut clean = Vec::with_capacity(bytes.len());
+    let mut end = 0;
+    for span in spans {
+        let mut start = span.start;
+        let breaks = joined.breaks_within(span.start, span.end).filter(|_| !matches!(span.kind, Kind::PrivateKey));
+        for piece_end in breaks.chain([span.end]) {
+            let from = joined.original(start);
+            clean.extend_from_slice(&bytes[end..from]);
+            clean.extend_from_slice(MASK.as_bytes());
+            end = joined.original(piece_end - 1) + 1;
+            start = piece_end;
+        }
+    }
+    clean.extend_from_slice(&bytes[end..]);
+    Cow::Owned(clean)
+}
+
+#[cfg(test)]
+mod tests;
