@@ -29,6 +29,7 @@ pub mod process;
 pub mod pull_request;
 mod requests;
 pub mod runs;
+pub mod sandbox;
 pub mod settings;
 pub mod signals;
 pub mod squash;

@@ -15,6 +15,7 @@ use ralphloop_core::signal::SignalGrammar;
 use crate::gates::find::{find, on_path};
 use crate::lane::Generated;
 use crate::notify::Notify;
+use crate::{process, sandbox};
 
 /// Time limits of what a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +105,14 @@ pub struct Settings {
     pub branch: Option<String>,
     /// Who is told when the run ends or waits.
     pub notify: Notify,
+    /// How much of the machine one call of an agent, or one gate, may use.
+    pub resources: process::Resources,
+    /// Branches that nothing is committed to: patterns of names.
+    pub protected_branches: Vec<String>,
+    /// What keeps agents and gates inside.
+    pub sandbox: sandbox::Choice,
+    /// What of the machine is open to them there, beside what its level says.
+    pub sandbox_opened: sandbox::Opened,
 }
 
 /// Who works on a story one after the other.

@@ -41,6 +41,7 @@ use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
+use crate::sandbox::{self, Sandbox};
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
@@ -164,6 +165,25 @@ pub enum StartError {
         /// What was asked for.
         asked: String,
     },
+    /// The branch is not to be committed to.
+    #[error(
+        "nothing may be committed to the branch {branch}, since protected_branches has `{pattern}`; name another branch with \
+         --branch NAME"
+    )]
+    Protected {
+        /// The branch.
+        branch: String,
+        /// What names it.
+        pattern: String,
+    },
+    /// The sandbox that was asked for cannot be had.
+    #[error("{0}; nothing was started")]
+    NoSandbox(Box<sandbox::Unavailable>),
+    /// A sandbox was asked for, and the agent is there already.
+    #[error(
+        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the          run with `ralphloop run`"
+    )]
+    SandboxInside,
     /// The system refuses something basic.
     #[error("cannot {doing}: {source}")]
     System {
@@ -206,6 +226,8 @@ pub struct Ready {
     pub watch: Watch,
     /// Warnings that a person should see.
     pub warnings: Vec<String>,
+    /// What keeps agents and gates inside, in words.
+    pub sandbox: Option<String>,
     driver: Driver,
     effects: Vec<Effect>,
     aside: Aside,
@@ -398,6 +420,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
+    refuse_protected(&repository, &settings, branch.as_deref(), earlier.run.as_ref())?;
+    let asked = asked_sandbox(&settings, inside.is_some(), &state, &spawner).await?;
     let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
     let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
@@ -409,6 +433,10 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         policy.agents = vec![AgentId(inside.name.clone())];
     }
     let agent = inside.as_ref().map_or_else(|| settings.agents.to_string(), |inside| inside.name.clone());
+    let sandbox = match asked {
+        None if inside.is_none() => usual_sandbox(&settings, policy.place, &state, &spawner, &mut warnings).await,
+        other => other,
+    };
     let (inbox, inbox_out) = mpsc::unbounded_channel();
     let (mut notices, watch) = notice::channel();
     let events = notices.another();
@@ -457,6 +485,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         inside,
         base: begun.run.base().clone(),
         redactor: notifier.redactor.clone(),
+        sandbox,
         cache,
         running_gates: Mutex::new(HashMap::new()),
         foreseen: Foreseen::default(),
@@ -466,6 +495,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         notices: notices.clone(),
         hurry: hurry.clone(),
     };
+    let said = shared.sandbox.as_ref().map(ToString::to_string);
     let lanes = Lanes::new(shared, place);
     let kept = begun.folder.kept_state();
     let driver = Driver::new(begun.run.clone(), begun.journal, kept, lanes, inbox_out, notices, forced.clone());
@@ -474,6 +504,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         first: begun.first,
         watch,
         warnings,
+        sandbox: said,
         driver,
         effects: begun.effects,
         aside: Aside { signals, control, folder: begun.folder, inbox, hurry, forced },
@@ -482,6 +513,63 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         events,
         locks,
     })))
+}
+
+/// Nothing is committed to a branch that the settings protect.
+fn refuse_protected(
+    repository: &Repository,
+    settings: &Settings,
+    branch: Option<&str>,
+    taken: Option<&Taken>,
+) -> Result<(), StartError> {
+    let wanted = taken.map(|taken| taken.run.branch().to_owned()).or_else(|| branch.map(str::to_owned));
+    let wanted = match wanted {
+        Some(wanted) => Some(wanted),
+        None => repository.current_branch().map_err(git::BranchError::from)?,
+    };
+    let Some(branch) = wanted.map(|name| name.trim_start_matches("refs/heads/").to_owned()) else { return Ok(()) };
+    let names = |pattern: &str| globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&branch));
+    match settings.protected_branches.iter().find(|pattern| **pattern == branch || names(pattern)) {
+        Some(pattern) => Err(StartError::Protected { branch: branch.clone(), pattern: pattern.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The sandbox that was asked for by name; there is that one, or no run.
+async fn asked_sandbox(
+    settings: &Settings,
+    is_inside: bool,
+    state: &StateFolder,
+    spawner: &Spawner,
+) -> Result<Option<Sandbox>, StartError> {
+    let sandbox::Choice::Asked(level) = settings.sandbox else { return Ok(None) };
+    if is_inside {
+        return Err(StartError::SandboxInside);
+    }
+    let opened = Sandbox::open(level, settings.sandbox_opened.clone(), state.path(), spawner).await;
+    opened.map(Some).map_err(|error| StartError::NoSandbox(Box::new(error)))
+}
+
+/// The sandbox that a run in worktrees has where nobody said anything. Where there is none, a person is told so.
+async fn usual_sandbox(
+    settings: &Settings,
+    place: ralphloop_core::policy::Place,
+    state: &StateFolder,
+    spawner: &Spawner,
+    warnings: &mut Vec<String>,
+) -> Option<Sandbox> {
+    if settings.sandbox != sandbox::Choice::Usual || place != ralphloop_core::policy::Place::Worktrees {
+        return None;
+    }
+    let opened = settings.sandbox_opened.clone();
+    match Sandbox::open(sandbox::Level::Workspace, opened, state.path(), spawner).await {
+        Ok(sandbox) => Some(sandbox),
+        Err(error) => {
+            warnings
+                .push(format!("agents and gates run without a sandbox: {error}; `ralphloop doctor` shows what helps"));
+            None
+        }
+    }
 }
 
 /// Notes where the run works, how it was called and which process works on it. The disk is waited for once.

@@ -26,7 +26,7 @@ pub(crate) use origin::{Config, Origin};
 pub(crate) use own_agents::OwnAgent;
 #[cfg(test)]
 pub(crate) use value::Form;
-pub(crate) use value::{AgentName, Dirty, OnExhausted, Value};
+pub(crate) use value::{AgentName, Bytes, Dirty, OnExhausted, Sandbox, Value};
 
 use value::Raw;
 

@@ -47,6 +47,7 @@ pub(super) fn verify(arguments: VerifyArguments, host: &Host) -> Result<Exit, Cl
             timeout: config.settings.gate_timeout,
             cancel: cancel.clone(),
             environment: &[],
+            inside: &|call| call,
             redact: &|bytes| redactor.redact(bytes).into_owned().into(),
         };
         let work = async {

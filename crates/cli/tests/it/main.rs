@@ -3,6 +3,7 @@
 
 mod agents;
 mod branches;
+mod break_out;
 mod chain;
 mod cleaning;
 mod clocks;
@@ -35,6 +36,7 @@ mod regressions_loop;
 mod regressions_tree;
 mod relaying;
 mod reviewing;
+mod sandbox;
 mod screen;
 mod secrets;
 mod shell;

@@ -33,6 +33,8 @@ pub struct Runner<'a> {
     pub cancel: CancellationToken,
     /// Variables that commands get beside ours.
     pub environment: &'a [(OsString, OsString)],
+    /// Confines what is started, and bounds what it may use, where something does.
+    pub inside: &'a (dyn Fn(Call) -> Call + Send + Sync),
     /// Takes secrets out of output before it is shown or stored.
     pub redact: Redact<'a>,
 }
@@ -83,6 +85,7 @@ impl Runner<'_> {
         let call = Call::shell(command, cwd);
         let call = self.environment.iter().fold(call, |call, (name, value)| call.env(name, value));
         let call = call.env("CI", "1").limits(Limits::total(timeout)).cancel(self.cancel.clone());
+        let call = (self.inside)(call);
         let mut kept = Kept::default();
         let ending = async {
             let mut running = self.spawner.start(call).await?;
@@ -109,6 +112,7 @@ impl Runner<'_> {
             Exit::Signal(signal) => {
                 Shell::Failed { why: format!("killed by signal {signal}"), output, repeatable: false }
             }
+            Exit::Exceeded(excess) => Shell::Failed { why: excess.to_string(), output, repeatable: false },
             Exit::TimedOut(limit) | Exit::NeverSpoke(limit) | Exit::Silent(limit) => {
                 Shell::Failed { why: timed_out(limit), output, repeatable: false }
             }

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use crate::gates::Gate;
 use crate::gates::run::{Ran, Runner};
+use crate::sandbox::Role;
 
 /// What is to be run.
 #[derive(Debug)]
@@ -89,6 +90,7 @@ pub(super) async fn run(
         timeout: shared.settings.times.gate,
         cancel: either(cancel, &shared.hurry),
         environment: &parts.environment,
+        inside: &|call| parts.confined(call, Role::Gate),
         redact: &|bytes| shared.redact(bytes),
     };
     let ran = match &what {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use crate::gates::run::Runner;
 use crate::git::Trial;
+use crate::sandbox::Role;
 
 /// The rules by which files are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -116,6 +117,7 @@ pub(super) async fn regenerate(
             timeout: shared.settings.times.gate,
             cancel: cancel.clone(),
             environment: &parts.environment,
+            inside: &|call| parts.confined(call, Role::Gate),
             redact: &|bytes| shared.redact(bytes),
         };
         let gate = Gate { name: "generate".to_owned(), command: (*command).to_owned() };

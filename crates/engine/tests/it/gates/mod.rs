@@ -22,7 +22,7 @@ const REDACT: Redact<'static> = &|bytes| {
 
 fn runner<'a>(spawner: &'a Spawner, project: &'a Path) -> Runner<'a> {
     let (timeout, cancel) = (Duration::from_secs(20), CancellationToken::new());
-    Runner { spawner, project, timeout, cancel, environment: &[], redact: REDACT }
+    Runner { spawner, project, timeout, cancel, environment: &[], inside: &|call| call, redact: REDACT }
 }
 
 fn spawner() -> Spawner {
