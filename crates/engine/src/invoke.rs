@@ -15,6 +15,8 @@ use crate::settings::Times;
 
 /// From TERM to KILL.
 const GRACE: Duration = Duration::from_secs(5);
+/// The signal by which a runaway is ended.
+const KILL: i32 = 9;
 
 /// The call of an agent in `folder`, with the variables `own` on top of the inherited ones; within those times.
 pub(crate) fn call(
@@ -59,6 +61,8 @@ pub(crate) fn process_end(ending: &Ending) -> ProcessEnd {
         _ if ending.stayed => ProcessEnd::Lingered,
         Exit::Code(code) => ProcessEnd::Exited { code },
         Exit::Signal(signal) => ProcessEnd::Signalled { signal },
+        // The report says so in its own words.
+        Exit::Exceeded(_) => ProcessEnd::Signalled { signal: KILL },
         Exit::TimedOut(after) => ProcessEnd::TimedOut { after },
         Exit::NeverSpoke(after) => ProcessEnd::NeverSpoke { after },
         Exit::Silent(after) => ProcessEnd::Silent { after },

@@ -32,6 +32,7 @@ pub mod process;
 pub mod pull_request;
 mod requests;
 pub mod runs;
+pub mod sandbox;
 pub mod scribe;
 pub mod settings;
 pub mod signals;

@@ -153,6 +153,11 @@ impl RunFolder {
         self.path.join("worktrees").join(format!("lane-{}", lane.0.saturating_add(1)))
     }
 
+    /// Where confined programs of the checkout keep temporary files.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.path.join("tmp")
+    }
+
     /// The journal.
     pub fn journal(&self) -> PathBuf {
         self.path.join("journal.jsonl")

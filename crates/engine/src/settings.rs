@@ -17,6 +17,7 @@ use crate::git::{Exempt, Seal};
 use crate::lane::Generated;
 use crate::notify::Notify;
 use crate::process::Passing;
+use crate::{process, sandbox};
 
 /// Time limits of what a run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,14 @@ pub struct Settings {
     pub commit_anyway: Exempt,
     /// Who is told when the run ends or waits.
     pub notify: Notify,
+    /// How much of the machine one call of an agent, or one gate, may use.
+    pub resources: process::Resources,
+    /// Branches that nothing is committed to: patterns of names.
+    pub protected_branches: Vec<String>,
+    /// What keeps agents and gates inside.
+    pub sandbox: sandbox::Choice,
+    /// What of the machine is open to them there, beside what its level says.
+    pub sandbox_opened: sandbox::Opened,
 }
 
 /// Who works on a story one after the other.

@@ -1,5 +1,6 @@
 //! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
 
+mod bounds;
 mod ground;
 
 use std::collections::{BTreeSet, HashMap};
@@ -42,11 +43,13 @@ use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
+use crate::sandbox;
 use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
 use crate::{clock, cut_off, git, learnings};
+use bounds::{asked_sandbox, refuse_protected, usual_sandbox};
 use ground::{Ground, left_by_an_attempt};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
@@ -169,6 +172,25 @@ pub enum StartError {
         /// What was asked for.
         asked: String,
     },
+    /// The branch is not to be committed to.
+    #[error(
+        "nothing may be committed to the branch {branch}, since protected_branches has `{pattern}`; name another branch with \
+         --branch NAME"
+    )]
+    Protected {
+        /// The branch.
+        branch: String,
+        /// What names it.
+        pattern: String,
+    },
+    /// The sandbox that was asked for cannot be had.
+    #[error("{0}; nothing was started")]
+    NoSandbox(Box<sandbox::Unavailable>),
+    /// A sandbox was asked for, and the agent is there already.
+    #[error(
+        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the          run with `ralphloop run`"
+    )]
+    SandboxInside,
     /// The system refuses something basic.
     #[error("cannot {doing}: {source}")]
     System {
@@ -211,6 +233,8 @@ pub struct Ready {
     pub watch: Watch,
     /// Warnings that a person should see.
     pub warnings: Vec<String>,
+    /// What keeps agents and gates inside, in words.
+    pub sandbox: Option<String>,
     driver: Driver,
     effects: Vec<Effect>,
     aside: Aside,
@@ -406,6 +430,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let branch = settings.branch.clone().or_else(|| plan.branch.clone()).filter(|b| !b.trim().is_empty());
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
+    refuse_protected(&repository, &settings, branch.as_deref(), earlier.run.as_ref())?;
+    let asked = asked_sandbox(&settings, inside.is_some(), &state, &spawner).await?;
     let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
     let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
@@ -421,6 +447,10 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         policy.agents = vec![AgentId(inside.name.clone())];
     }
     let agent = inside.as_ref().map_or_else(|| settings.agents.to_string(), |inside| inside.name.clone());
+    let sandbox = match asked {
+        None if inside.is_none() => usual_sandbox(&settings, policy.place, &state, &spawner, &mut warnings).await,
+        other => other,
+    };
     let (inbox, inbox_out) = mpsc::unbounded_channel();
     let (mut notices, watch) = notice::channel();
     let events = notices.another();
@@ -469,6 +499,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         inside,
         base: begun.run.base().clone(),
         redactor: notifier.redactor.clone(),
+        sandbox,
         cache,
         running_gates: Mutex::new(HashMap::new()),
         foreseen: Foreseen::default(),
@@ -478,6 +509,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         notices: notices.clone(),
         hurry: hurry.clone(),
     };
+    let said = shared.sandbox.as_ref().map(ToString::to_string);
     let lanes = Lanes::new(shared, place);
     let kept = begun.folder.kept_state();
     let scribe = begin_to_write(scribe, &begun.folder, &mut warnings);
@@ -488,6 +520,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         first: begun.first,
         watch,
         warnings,
+        sandbox: said,
         driver,
         effects: begun.effects,
         aside: Aside { signals, control, folder: begun.folder, inbox, hurry, forced },

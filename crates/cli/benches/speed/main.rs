@@ -15,6 +15,7 @@ mod cpu;
 mod lanes;
 mod reading;
 mod roles;
+mod sandbox;
 mod screen;
 mod start;
 mod status;
@@ -31,7 +32,7 @@ use table::Table;
 /// A measurement: its name, and what fills the table.
 type Measurement = (&'static str, fn(&mut Table));
 
-const ALL: [Measurement; 9] = [
+const ALL: [Measurement; 10] = [
     ("story", story::measure),
     ("cpu", cpu::measure),
     ("tree", tree::measure),
@@ -41,6 +42,7 @@ const ALL: [Measurement; 9] = [
     ("reading", reading::measure),
     ("lanes", lanes::measure),
     ("screen", screen::measure),
+    ("sandbox", sandbox::measure),
 ];
 
 fn main() -> ExitCode {

@@ -16,7 +16,8 @@ use super::own_roles::{OwnRole, RelayRoles};
 use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
 use super::value::{
-    AgentFormat, AgentName, AgentNames, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Trusting, Value,
+    AgentFormat, AgentName, AgentNames, Bytes, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Sandbox,
+    Trusting, Value,
 };
 
 /// The table of a file that holds the settings of the screen.
@@ -301,6 +302,24 @@ settings! {
         /// Do not run a story that nothing can check.
         require_verify: bool = false, Flag "BOOL";
     }
+    "Sandbox" {
+        /// What keeps agents and gates inside. If it is asked for and this machine has none, the run does not start.
+        sandbox: Option<Sandbox> = None, Flag "off|workspace|strict", "off in place; workspace in worktrees, where the system can";
+        /// Folders that confined agents and gates can also write, such as caches of dependencies: absolute, or below `~/`.
+        sandbox_write: Vec<PathBuf> = Vec::new(), File "DIR", "none";
+        /// Files and folders that they can also read where the sandbox hides them: absolute, or below `~/`.
+        sandbox_read: Vec<PathBuf> = Vec::new(), File "PATH", "none";
+    }
+    "Resources" {
+        /// How much memory one call of an agent, or one gate, may use with all that it starts. What uses more is ended.
+        max_memory: Option<Bytes> = None, Flag "SIZE", "four fifths of the machine's";
+        /// How many processes it may have at a time.
+        max_processes: Option<Count> = Some(Count(2000)), Flag "N";
+        /// How many bytes it may write to disks.
+        max_written: Option<Bytes> = Some(Bytes(100 << 30)), Flag "SIZE";
+        /// How many bytes it may print.
+        max_output: Option<Bytes> = Some(Bytes(1 << 30)), Flag "SIZE";
+    }
     "Budgets" {
         /// How often agents may be started in this run; each start is an iteration. 0 is no bound.
         max_iterations: Iterations = Iterations(None), Flag "N";
@@ -343,6 +362,9 @@ settings! {
         /// private key, a compiled program or a large binary file that a story adds stops its commit, and so does a change of
         /// `ralphloop.toml`.
         commit_anyway: Vec<String> = Vec::new(), File "GLOB";
+        /// Branches that nothing is committed to, by name or with `*` for a part of it, such as `release/*`. A run that would
+        /// commit to one does not start.
+        protected_branches: Vec<String> = Vec::new(), File "NAME", "none";
         /// Once every story is done, close the work as its format has it: archive the OpenSpec change, put finished tasks of
         /// Backlog.md and plans aside, note the history of a Flight Rules PRD, close issues. What that changes in the tree is
         /// a commit of its own.

@@ -167,6 +167,43 @@ impl Value for Count {
     }
 }
 
+/// A number of bytes: `8GiB`, `500 MB`, or a bare number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) u64);
+
+/// What units of bytes are called, the largest first.
+const UNITS: [(&str, u64); 8] = [
+    ("TiB", 1 << 40),
+    ("TB", 1_000_000_000_000),
+    ("GiB", 1 << 30),
+    ("GB", 1_000_000_000),
+    ("MiB", 1 << 20),
+    ("MB", 1_000_000),
+    ("KiB", 1 << 10),
+    ("KB", 1_000),
+];
+
+impl Value for Bytes {
+    fn parse(text: &str) -> Result<Self, String> {
+        let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+        let unit = unit.trim();
+        let factor = match UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
+            Some((_, factor)) => Some(*factor),
+            None => (unit.is_empty() || unit.eq_ignore_ascii_case("b")).then_some(1),
+        };
+        let bytes =
+            factor.and_then(|factor| digits.parse::<u64>().ok()?.checked_mul(factor)).filter(|bytes| *bytes > 0);
+        bytes.map(Self).ok_or_else(|| "write an amount of bytes, such as 8GiB or 500MB, or none".to_owned())
+    }
+    fn show(&self) -> String {
+        let whole = UNITS.iter().find(|(name, factor)| name.len() == 3 && self.0 % factor == 0);
+        whole.map_or_else(|| self.0.to_string(), |(name, factor)| format!("{}{name}", self.0 / factor))
+    }
+    fn json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
 /// Stories at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Jobs(pub(crate) NonZeroU32);
@@ -382,6 +419,17 @@ pub(crate) enum Trusting {
     Off,
 }
 
+/// What keeps agents and gates inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sandbox {
+    /// Nothing: they can do whatever you can
+    Off,
+    /// They write in the working tree, their own temporary folder and the agent's own folders, and read no secrets
+    Workspace,
+    /// They also read nothing but the system, its tools and the working tree, and gates reach no network
+    Strict,
+}
+
 macro_rules! value_by_name {
     ($($name:ty),+) => { $(
         impl $crate::config::value::Value for $name {
@@ -395,7 +443,7 @@ macro_rules! value_by_name {
         }
     )+ };
 }
-value_by_name!(AgentFormat, Dirty, OnExhausted, Trusting);
+value_by_name!(AgentFormat, Dirty, OnExhausted, Sandbox, Trusting);
 pub(super) use value_by_name;
 
 pub(super) fn names<T: ValueEnum>() -> String {
@@ -433,6 +481,17 @@ mod tests {
         assert_eq!(AgentNames::parse("claude").unwrap().texts(), ["claude"]);
         for text in ["", "claude,", ",codex", "claude,,codex", "claude:,codex"] {
             assert!(AgentNames::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_read_with_their_units_and_are_shown_as_they_are_read() {
+        for (text, bytes) in [("8GiB", 8 << 30), ("500 MB", 500_000_000), ("1kib", 1024), ("77", 77), ("3 b", 3)] {
+            assert_eq!(Bytes::parse(text), Ok(Bytes(bytes)), "{text}");
+            assert_eq!(Bytes::parse(&Bytes(bytes).show()), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "0", "GiB", "1.5GiB", "-1", "9 elephants", "99999999999TiB"] {
+            assert!(Bytes::parse(text).is_err(), "{text:?}");
         }
     }
 

@@ -22,6 +22,8 @@ pub(super) fn doctor(arguments: &DoctorArguments, host: &Host) -> Result<Exit, C
         spawner: spawner()?,
         timeout: config.settings.command_timeout,
         agents: settings::agents(&config)?,
+        sandbox: settings::sandbox(&config),
+        sandbox_opened: settings::opened(&config),
     };
     let findings = runtime()?.block_on(examine(&subject));
     let stops = findings.iter().any(|finding| finding.level == Level::Error);

@@ -212,8 +212,9 @@ pub(crate) async fn go_under(
         }
         Started::Ready(ready) => {
             between.into_iter().for_each(Between::run_begins);
-            for caution in cautions {
-                output::warn(caution);
+            match &ready.sandbox {
+                Some(sandbox) => output::talk(&format!("{sandbox}\n")),
+                None => cautions.into_iter().for_each(output::warn),
             }
             let offer = finish::offer(&work).filter(|_| !finish);
             let exit = match eyes {

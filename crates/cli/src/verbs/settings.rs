@@ -1,6 +1,6 @@
 //! From what was written in flags, variables and files to what the engine works with.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ralphloop_agent::chain::Chain;
 use ralphloop_agent::client::{Agent, OwnClient};
@@ -12,7 +12,8 @@ use ralphloop_core::signal::SignalGrammar;
 use ralphloop_engine::agents;
 use ralphloop_engine::git::{Exempt, Seal};
 use ralphloop_engine::notify::Notify;
-use ralphloop_engine::process::Passing;
+use ralphloop_engine::process::{Passing, Resources};
+use ralphloop_engine::sandbox;
 use ralphloop_engine::settings::{
     GateChoice, Member, OnDirty, Passings, PromptSettings, Settings, Team, Times, Worktrees,
 };
@@ -91,7 +92,47 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             targets: given.notify.iter().map(|told| told.target.clone()).collect(),
             secret: given.notify_secret.as_ref().map(|secret| secret.0.clone()),
         },
+        resources: resources(config),
+        protected_branches: given.protected_branches.clone(),
+        sandbox: sandbox(config),
+        sandbox_opened: opened(config),
     })
+}
+
+/// How much of the machine may be used.
+fn resources(config: &Config) -> Resources {
+    let given = &config.settings;
+    let bytes = |limit: Option<config::Bytes>| limit.map(|limit| limit.0);
+    Resources {
+        memory: bytes(given.max_memory).or_else(Resources::usual_memory),
+        processes: given.max_processes.map(|count| count.0),
+        written: bytes(given.max_written),
+        output: bytes(given.max_output),
+    }
+}
+
+/// What is to keep agents and gates inside.
+pub(super) fn sandbox(config: &Config) -> sandbox::Choice {
+    match config.settings.sandbox {
+        None => sandbox::Choice::Usual,
+        Some(config::Sandbox::Off) => sandbox::Choice::Off,
+        Some(config::Sandbox::Workspace) => sandbox::Choice::Asked(sandbox::Level::Workspace),
+        Some(config::Sandbox::Strict) => sandbox::Choice::Asked(sandbox::Level::Strict),
+    }
+}
+
+/// What the user opens to confined programs.
+pub(super) fn opened(config: &Config) -> sandbox::Opened {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let whole = |path: &PathBuf| match (path.strip_prefix("~"), &home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => path.clone(),
+    };
+    let given = &config.settings;
+    sandbox::Opened {
+        write: given.sandbox_write.iter().map(whole).collect(),
+        read: given.sandbox_read.iter().map(whole).collect(),
+    }
 }
 
 /// Where agents work. Several at once need worktrees.

@@ -52,10 +52,15 @@ pub(crate) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
         StartError::UnknownStory { .. }
         | StartError::Cycle { .. }
         | StartError::Finished { .. }
-        | StartError::OtherWork { .. } => CliError::usage(error.to_string()),
+        | StartError::OtherWork { .. }
+        | StartError::Protected { .. } => CliError::usage(error.to_string()),
         StartError::Locked(_) => {
             CliError::environment(error.to_string()).hint("`ralphloop status` shows how far the running one is")
         }
+        StartError::NoSandbox(why) => {
+            why.remedies().into_iter().fold(CliError::environment(error.to_string()), CliError::hint)
+        }
+        StartError::SandboxInside => CliError::usage(error.to_string()),
         _ => CliError::environment(error.to_string()),
     }
 }

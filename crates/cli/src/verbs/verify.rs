@@ -52,6 +52,7 @@ pub(super) fn verify(arguments: VerifyArguments, host: &Host) -> Result<Exit, Cl
             environment: &[],
             sees: &Passing::of(&config.settings.gate_env),
             redactor: &redactor,
+            inside: &|call| call,
         };
         let work = async {
             let mut all_passed = true;

@@ -4,6 +4,7 @@
 mod agents;
 mod auditing;
 mod branches;
+mod break_out;
 mod chain;
 mod cleaning;
 mod clocks;
@@ -39,6 +40,7 @@ mod regressions_loop;
 mod regressions_tree;
 mod relaying;
 mod reviewing;
+mod sandbox;
 mod screen;
 mod secrets;
 mod shell;

@@ -57,6 +57,25 @@ fn run(scene: &Scene, flags: &[&str]) -> ralphloop_testkit::scene::Outcome {
     scene.run(&[&["run", "openspec:lamp", "--headless", "--agent", "claude"], flags].concat())
 }
 
+#[test]
+fn it_works_in_the_sandbox_and_cannot_leave_it() {
+    let outside = StoryScript::when(&["Switch"])
+        .run("echo x > \"$HOME/left\"; cat \"$HOME/.netrc\"; true")
+        .write("beta.txt", "switch\n")
+        .say(&format!("The switch works.\n{COMPLETE}"));
+    let (scene, _api) = world(ModelScript::new().story(alpha()).story(outside), KEY);
+    std::fs::write(scene.outside("home/.netrc"), "password of the scene\n").unwrap();
+    let outcome = run(&scene, &["--no-gates", "--worktree", "--sandbox", "workspace"]);
+    if !outcome.stderr.contains("the sandbox `") {
+        eprintln!("SKIPPED: this machine has no sandbox: {}", outcome.stderr);
+        return;
+    }
+    outcome.exits(0);
+    both_landed(&scene);
+    assert!(!scene.outside("home/left").exists());
+    scene.run(&["log", "--json"]).never_says("password of the scene");
+}
+
 /// Both stories are in, with their boxes, and nothing is left running.
 fn both_landed(scene: &Scene) {
     landed_once(scene, "1", "alpha.txt");

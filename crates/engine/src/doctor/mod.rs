@@ -3,6 +3,7 @@
 mod agents;
 mod machine;
 mod repository;
+mod sandbox;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use ralphloop_agent::chain::Chain;
 
 use crate::process::Spawner;
+use crate::sandbox::{Choice, Opened};
 use crate::start;
 
 /// How bad it is.
@@ -72,6 +74,10 @@ pub struct Subject {
     pub timeout: Duration,
     /// The agents that a run would use.
     pub agents: Chain,
+    /// What is to keep agents and gates inside.
+    pub sandbox: Choice,
+    /// What is open to them there.
+    pub sandbox_opened: Opened,
 }
 
 /// Looks at everything.
@@ -87,6 +93,7 @@ pub async fn examine(subject: &Subject) -> Vec<Finding> {
         Err(error) => findings.extend(repository::none(&error)),
     }
     findings.extend(agents::look(subject).await);
+    findings.push(sandbox::look(subject).await);
     findings.extend(machine::temporary_folder());
     findings.push(machine::openspec(subject).await);
     findings

@@ -35,6 +35,8 @@ pub struct Runner<'a> {
     pub environment: &'a [(OsString, OsString)],
     /// What commands get of ours.
     pub sees: &'a Passing,
+    /// Confines what is started, and bounds what it may use, where something does.
+    pub inside: &'a (dyn Fn(Call) -> Call + Send + Sync),
     /// Takes secrets out of output before it is shown or stored.
     pub redactor: &'a Redactor,
 }
@@ -85,6 +87,7 @@ impl Runner<'_> {
         let call = Call::shell(command, cwd).seeing(self.sees.clone());
         let call = self.environment.iter().fold(call, |call, (name, value)| call.env(name, value));
         let call = call.env("CI", "1").limits(Limits::total(timeout)).cancel(self.cancel.clone());
+        let call = (self.inside)(call);
         let mut kept = Kept::default();
         let (mut out, mut err) = (self.redactor.stream(), self.redactor.stream());
         let mut clean = Vec::new();
@@ -121,6 +124,7 @@ impl Runner<'_> {
             Exit::Signal(signal) => {
                 Shell::Failed { why: format!("killed by signal {signal}"), output, repeatable: false }
             }
+            Exit::Exceeded(excess) => Shell::Failed { why: excess.to_string(), output, repeatable: false },
             Exit::TimedOut(limit) | Exit::NeverSpoke(limit) | Exit::Silent(limit) => {
                 Shell::Failed { why: timed_out(limit), output, repeatable: false }
             }

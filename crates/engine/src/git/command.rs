@@ -111,7 +111,7 @@ impl Git {
 
     /// A command that may write, in `cwd`. No hook runs.
     pub fn write(&self, cwd: &Path) -> Command<'_> {
-        self.command(cwd).option("core.hooksPath=/dev/null")
+        self.command(cwd).option("core.hooksPath=/dev/null").option("core.fsmonitor=false")
     }
 
     /// A command that makes a commit as the user would, hooks included, in `cwd`.

@@ -20,7 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use super::recorder::Recorder;
 use crate::inside::Handed;
-use crate::process::{Running, StopLevel, Stream};
+use crate::process::{Exit, Running, StopLevel, Stream};
+use crate::sandbox::Role;
 use crate::settings::{Settings, Times};
 use crate::{clock, invoke, transcript};
 
@@ -147,6 +148,7 @@ pub(super) async fn carry_out(
     let (report, message) = if fits(prompt, with.agent.invocation().prompt) {
         let sees = invoke::seen_by(&with.agent, &parts.shared.settings.passing.agents);
         let call = invoke::call(&with.agent, site.folder, prompt, &parts.environment, with.times, cancel).seeing(sees);
+        let call = parts.confined(call, Role::Agent(&with.agent));
         match parts.shared.spawner.start(call).await {
             Err(error) => (gone(AgentEnd::CannotStart { message: error.to_string() }), String::new()),
             Ok(running) => {
@@ -258,12 +260,21 @@ async fn watch(
         }
     }
     let ending = running.wait().await;
+    let mut excess = None;
     let process = match ending {
-        Ok(ending) => invoke::process_end(&ending),
+        Ok(ending) => {
+            if let Exit::Exceeded(found) = ending.exit {
+                excess = Some(found);
+            }
+            invoke::process_end(&ending)
+        }
         Err(error) => return (gone(AgentEnd::Internal { message: error.to_string() }), String::new()),
     };
     let (mut report, message) = conclude(parts, site, agent, decoder, process, began);
     end_transcript(transcript, &mut ours).await;
+    if let Some(excess) = excess {
+        report.end = AgentEnd::Crashed { status: excess.to_string(), message: String::new() };
+    }
     match ours {
         Some(OurReason::Loop { call, times }) => report.end = AgentEnd::Looped { call, times },
         Some(OurReason::Transcript { message }) => report.end = AgentEnd::Internal { message },

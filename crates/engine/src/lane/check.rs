@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use crate::gates::Gate;
 use crate::gates::run::{Ran, Runner};
+use crate::sandbox::Role;
 
 /// What is to be run.
 #[derive(Debug)]
@@ -91,6 +92,7 @@ pub(super) async fn run(
         environment: &parts.environment,
         sees: &shared.settings.passing.gates,
         redactor: &shared.redactor,
+        inside: &|call| parts.confined(call, Role::Gate),
     };
     let ran = match &what {
         What::Gate(gate, _) => runner.run_gate(gate).await,

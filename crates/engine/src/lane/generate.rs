@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use crate::gates::run::Runner;
 use crate::git::Trial;
+use crate::sandbox::Role;
 
 /// The rules by which files are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,6 +119,7 @@ pub(super) async fn regenerate(
             environment: &parts.environment,
             sees: &shared.settings.passing.gates,
             redactor: &shared.redactor,
+            inside: &|call| parts.confined(call, Role::Gate),
         };
         let gate = Gate { name: "generate".to_owned(), command: (*command).to_owned() };
         let why = match runner.run_gate(&gate).await.map(|ran| ran.result) {

@@ -16,6 +16,7 @@ pub(crate) mod worktree;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,12 +37,14 @@ pub use merge::Foreseen;
 pub use target::Target;
 
 use crate::driver::Inbox;
+use crate::files;
 use crate::gates::cache::Cache;
-use crate::git::Repository;
+use crate::git::{Places, Repository};
 use crate::inside::Inside;
 use crate::notice::Notices;
-use crate::process::Spawner;
+use crate::process::{Call, Spawner};
 use crate::runs::RunFolder;
+use crate::sandbox::{Role, Sandbox};
 use crate::settings::Settings;
 use crate::work::WorkRef;
 
@@ -69,6 +72,8 @@ pub struct Shared {
     pub inside: Option<Inside>,
     /// Takes secrets out of whatever is kept or shown.
     pub redactor: Redactor,
+    /// What keeps agents and gates inside.
+    pub sandbox: Option<Sandbox>,
     /// What gates said of trees before.
     pub cache: Mutex<Cache>,
     /// A gate runs once on a tree, however many lanes ask.
@@ -128,9 +133,24 @@ pub(crate) struct Parts {
     furnished: AtomicBool,
     /// Variables that agents and gates get in this lane.
     environment: Vec<(OsString, OsString)>,
+    /// What confined programs of this lane have for temporary files.
+    temporary: PathBuf,
 }
 
 impl Parts {
+    /// The call of an agent or a gate in this lane: within what it may use, and confined where the run has a sandbox. What works elsewhere, as a reviewer
+    /// does, can write there and not in the lane.
+    fn confined(&self, call: Call, role: Role<'_>) -> Call {
+        let call = call.resources(self.shared.settings.resources);
+        let Some(sandbox) = &self.shared.sandbox else { return call };
+        let places = self.repository.places();
+        if call.cwd.starts_with(&places.top) {
+            return sandbox.around(call, role, places, &self.temporary);
+        }
+        let elsewhere = Places { top: call.cwd.clone(), git_dir: places.common_dir.clone(), ..places.clone() };
+        sandbox.around(call, role, &elsewhere, &self.temporary)
+    }
+
     /// Remembers the tree that was found, or that nobody knows it any more; returns what was known before.
     fn tree_is(&self, tree: Option<TreeId>) -> Option<TreeId> {
         std::mem::replace(&mut *self.inspected.lock().unwrap_or_else(PoisonError::into_inner), tree)
@@ -157,6 +177,7 @@ impl Lane {
             .get_or_try_init(|| async {
                 match place {
                     Place::Checkout => Ok(Parts {
+                        temporary: temporary(shared)?,
                         shared: shared.clone(),
                         repository: shared.home.clone(),
                         work: shared.work.clone(),
@@ -172,6 +193,15 @@ impl Lane {
             })
             .await
     }
+}
+
+/// The folder for temporary files of what is confined in the checkout.
+fn temporary(shared: &Shared) -> Result<PathBuf, String> {
+    let folder = shared.folder.temporary();
+    if shared.sandbox.is_some() {
+        files::create_private_dir(&folder).map_err(|error| error.to_string())?;
+    }
+    Ok(folder)
 }
 
 /// The lanes of a run.
@@ -251,9 +281,11 @@ impl Lanes {
         }
     }
 
-    /// Takes the worktrees away at the end of a run. One that holds anything that nothing else keeps stays, and is named.
+    /// Takes the worktrees away at the end of a run, and what its programs kept for a while. A worktree that holds anything that nothing else keeps stays, and is named.
     pub async fn close(self) -> Vec<String> {
         let mut left = Vec::new();
+        // What cannot be removed goes with the run's folder.
+        drop(std::fs::remove_dir_all(self.shared.folder.temporary()));
         for (id, lane) in self.lanes.iter().filter(|_| self.place == Place::Worktrees) {
             if let Some(parts) = lane.parts.get()
                 && let Err(why) = worktree::close(parts, *id).await

@@ -63,7 +63,14 @@ async fn look(
     let (passed, earlier) = (&review.passed, &review.earlier);
     let prompt = review::build(&ReviewInput { story, diff: &diff, passed, earlier }).map_err(|e| e.to_string())?;
     let before = parts.repository.tree_id().await.map_err(|e| e.to_string())?;
-    let scratch = tempfile::Builder::new().prefix("ralphloop-review-").tempdir().map_err(|e| e.to_string())?;
+    let mut scratch = tempfile::Builder::new();
+    scratch.prefix("ralphloop-review-");
+    // Who is confined sees the lane's temporary files and no others.
+    let scratch = match &parts.shared.sandbox {
+        Some(_) => scratch.tempdir_in(&parts.temporary),
+        None => scratch.tempdir(),
+    };
+    let scratch = scratch.map_err(|e| e.to_string())?;
     let site = Site {
         attempt,
         folder: scratch.path(),

@@ -72,8 +72,9 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
     let repository =
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
     std::fs::create_dir_all(&work.project).map_err(|e| format!("{}: {e}", work.project.display()))?;
-    let environment = environment(&shared.folder, lane)?;
+    let (environment, temporary) = environment(&shared.folder, lane)?;
     Ok(Parts {
+        temporary,
         shared: shared.clone(),
         repository,
         work,
@@ -136,16 +137,17 @@ fn work_in(work: &WorkRef, home: &Path, top: &Path) -> (WorkRef, SpecFile) {
 }
 
 /// What agents and gates of a lane get, so that two lanes do not meet: a number, ports, a folder for temporary files.
-fn environment(folder: &RunFolder, lane: LaneId) -> Result<Vec<(OsString, OsString)>, String> {
+fn environment(folder: &RunFolder, lane: LaneId) -> Result<(Vec<(OsString, OsString)>, PathBuf), String> {
     let number = lane.0.saturating_add(1);
     let temporary = root(folder).join(format!("lane-{number}.tmp"));
     files::create_private_dir(&temporary).map_err(|e| e.to_string())?;
     let port = FIRST_PORT.saturating_add(lane.0.saturating_mul(PORTS));
-    Ok(vec![
+    let variables = vec![
         ("RALPHLOOP_LANE".into(), number.to_string().into()),
         ("RALPHLOOP_PORT".into(), port.to_string().into()),
-        ("TMPDIR".into(), temporary.into()),
-    ])
+        ("TMPDIR".into(), temporary.clone().into()),
+    ];
+    Ok((variables, temporary))
 }
 
 /// Gets the lane ready for an attempt: on the newest commit of the branch, and with what git does not carry.
@@ -212,6 +214,8 @@ async fn set_up(parts: &Parts, cancel: &CancellationToken) -> Result<(), String>
         environment: &parts.environment,
         sees: &parts.shared.settings.passing.gates,
         redactor: &parts.shared.redactor,
+        // The user's own command, before anybody has worked here: it may have to fill caches.
+        inside: &|call| call,
     };
     let gate = Gate { name: "worktree set-up".to_owned(), command: command.clone() };
     match runner.run_gate(&gate).await.map(|ran| ran.result) {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Environment, Passing};
+use super::{Environment, Passing, Resources};
+use crate::sandbox::Confined;
 
 /// The program that supervises others: normally our own binary with a hidden argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,12 +32,16 @@ pub struct Call {
     pub stdin: Stdin,
     /// How long it may take.
     pub limits: Limits,
+    /// How much of the machine it may use, with all that it starts. Only what is supervised is looked at.
+    pub resources: Resources,
     /// What [`Spawner::run`](super::Spawner::run) keeps of its output.
     pub capture: Capture,
     /// How firmly it is held.
     pub ownership: Ownership,
     /// Asks for the end of the program: TERM, the grace, KILL.
     pub cancel: CancellationToken,
+    /// What keeps it inside, if something does.
+    pub(crate) confined: Option<Box<Confined>>,
 }
 
 /// What a program reads. Never the terminal and never a pipe that stays open.
@@ -113,9 +118,11 @@ impl Call {
             env: Environment::inherited(),
             stdin: Stdin::Null,
             limits: Limits::total(Duration::from_secs(30)),
+            resources: Resources::default(),
             capture: Capture::Full { max: 16 * 1024 * 1024 },
             ownership: Ownership::Light,
             cancel: CancellationToken::new(),
+            confined: None,
         }
     }
 
@@ -180,6 +187,13 @@ impl Call {
         self
     }
 
+    /// Sets how much of the machine it may use.
+    #[must_use]
+    pub fn resources(mut self, resources: Resources) -> Self {
+        self.resources = resources;
+        self
+    }
+
     /// Sets the total limit only.
     #[must_use]
     pub fn timeout(mut self, total: Duration) -> Self {
@@ -205,6 +219,13 @@ impl Call {
     #[must_use]
     pub fn cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
+        self
+    }
+
+    /// Confines the program.
+    #[must_use]
+    pub(crate) fn confined(mut self, confined: Confined) -> Self {
+        self.confined = Some(Box::new(confined));
         self
     }
 }

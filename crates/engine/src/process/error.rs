@@ -17,6 +17,17 @@ pub enum SpawnError {
         /// The search path of the child, where the program was a bare name.
         path: Option<OsString>,
     },
+    /// The sandbox could not be made around it, so it was not started.
+    #[error(
+        "`{}` was not started, since it could not be put into the sandbox: {why}; `ralphloop doctor` shows what the sandbox needs",
+        program.display()
+    )]
+    NotConfined {
+        /// As it was called.
+        program: OsString,
+        /// What the system refused.
+        why: String,
+    },
     /// The file is there and the system refuses to run it.
     #[error("`{}` can't be executed: {source}; check its permissions and its format", program.display())]
     NotExecutable {

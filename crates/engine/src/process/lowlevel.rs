@@ -2,19 +2,20 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-/// Makes the child the leader of a new session and group: no controlling terminal, out of reach of Ctrl-C, and one
-/// number, its process id, that names all who stay in its group.
+/// Does something in the child before it becomes the program. The child is a copy of a process that has to have one thread.
 #[expect(unsafe_code, reason = "a hook between fork and exec has no safe interface")]
-pub(super) fn in_new_session(command: &mut Command) -> &mut Command {
-    // SAFETY: between fork and exec only async-signal-safe code may run. The closure captures nothing, allocates
-    // nothing and takes no lock: `setsid` is one system call, and turning its `Errno` into an `io::Error` stores an
-    // integer.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::setsid()?;
-            Ok(())
-        })
+pub(super) fn before_start(
+    command: &mut Command,
+    step: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
+) -> std::io::Result<()> {
+    if threads()? != 1 {
+        return Err(std::io::Error::other("only a process of one thread prepares a program"));
     }
+    // SAFETY: after a fork of a process with several threads only async-signal-safe code may run, since what other threads
+    // held is held for ever. This process has one thread, as was just read, and no other can start one before the spawn, so
+    // that the child is as whole as its parent: it may allocate, and open files.
+    unsafe { command.pre_exec(step) };
+    Ok(())
 }
 
 /// Which side of a [`fork`] this is.

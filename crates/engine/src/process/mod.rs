@@ -19,6 +19,7 @@ mod lowlevel;
 mod outcome;
 mod outlet;
 mod owner;
+mod resources;
 mod running;
 mod stdin;
 mod supervisor;
@@ -37,6 +38,7 @@ pub use error::SpawnError;
 pub use leftover::{Ended, Leftover, end_leftovers, parent};
 pub(crate) use leftover::{boot_id, start_time};
 pub use outcome::{Chunk, Condition, Ending, Exit, StopLevel, Stream};
+pub use resources::{Excess, Resource, Resources};
 pub use running::Running;
 pub use supervisor::supervise_main;
 

@@ -3,6 +3,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use super::Excess;
+
 /// Which output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
@@ -43,6 +45,8 @@ pub enum Exit {
     NeverSpoke(Duration),
     /// It was ended: this was its time between two bytes of output.
     Silent(Duration),
+    /// It was ended: it used more of the machine than it may.
+    Exceeded(Excess),
     /// It was ended on request.
     Cancelled,
 }
@@ -64,6 +68,7 @@ impl std::fmt::Display for Exit {
                 write!(f, "was ended after no output for {}s since its start", limit.as_secs_f32())
             }
             Self::Silent(limit) => write!(f, "was ended after no output for {}s", limit.as_secs_f32()),
+            Self::Exceeded(excess) => excess.fmt(f),
             Self::Cancelled => f.write_str("was ended on request"),
         }
     }

@@ -16,7 +16,7 @@ use super::cradle::Cradle;
 use super::error::FailedStart;
 use super::leftover::{self, Ended, Leftover, MARK};
 use super::wire::{self, Ends, Request, Status};
-use super::{Call, Ownership, SpawnError, Stdin};
+use super::{Call, Excess, Ownership, SpawnError, Stdin};
 
 /// How long a supervisor may take to start the child. It takes milliseconds; a machine that swaps takes seconds.
 const HANDSHAKE: Duration = Duration::from_mins(1);
@@ -28,6 +28,8 @@ pub(super) enum Happening {
     Exited(ExitStatus),
     /// Others that it started live on, and are being ended.
     Leaking,
+    /// It uses too much, and is being ended.
+    Exceeded(Excess),
     /// So many can't be ended.
     Stuck { count: usize },
     /// Nobody is left whom the owner knows of.
@@ -85,10 +87,17 @@ impl Owner {
         };
         let (mut this, pipes) = Self::launch(call, cradle, mark)
             .map_err(|error| problem(format!("could not be started: {error}; reinstall ralphloop")))?;
+        let (program, args) = (call.program.clone(), call.args.clone());
+        let (program, args, confinement) = match call.confined.clone() {
+            Some(confined) => confined.applied(&call.cwd, program, args),
+            None => (program, args, None),
+        };
         let request = Request {
             ownership: call.ownership,
-            program: call.program.clone(),
-            args: call.args.clone(),
+            program,
+            args,
+            confinement,
+            resources: call.resources,
             cwd: call.cwd.clone(),
             env: env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         };
@@ -110,6 +119,7 @@ impl Owner {
                 None => Err(problem("named no process".to_owned())),
             },
             Ok(Ok(Status::Failed { errno })) => Err(failed.diagnose(io::Error::from_raw_os_error(errno))),
+            Ok(Ok(Status::NotConfined { why })) => Err(SpawnError::NotConfined { program: call.program.clone(), why }),
             Ok(Ok(other)) => Err(problem(format!("answered out of turn: {other:?}"))),
         }
     }
@@ -215,9 +225,14 @@ impl Owner {
                 State::Listening => match self.status().await? {
                     Status::Exited { raw } => return Ok(Happening::Exited(ExitStatus::from_raw(raw))),
                     Status::Leaking { .. } => return Ok(Happening::Leaking),
+                    Status::Exceeded { excess } => return Ok(Happening::Exceeded(excess)),
                     Status::Gone { ended } => self.state = State::Confirmed { leaked: ended > 0 },
                     Status::Stuck { count } => return Ok(Happening::Stuck { count }),
-                    Status::Here { .. } | Status::Ending | Status::Started { .. } | Status::Failed { .. } => {}
+                    Status::Here { .. }
+                    | Status::Ending
+                    | Status::Started { .. }
+                    | Status::Failed { .. }
+                    | Status::NotConfined { .. } => {}
                 },
             }
         }

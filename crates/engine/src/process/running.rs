@@ -18,7 +18,7 @@ use super::outcome::{Chunk, Condition, Ending, Exit, StopLevel, Stream};
 use super::outlet::Outlet;
 use super::owner::{Happening, Owner};
 use super::stdin::Feed;
-use super::{Call, Limits, SpawnError};
+use super::{Call, Excess, Limits, Resource, SpawnError};
 
 /// How long a pipe that others still hold may be silent after the end before it is given up.
 const DRAIN: Duration = Duration::from_millis(300);
@@ -40,6 +40,9 @@ pub struct Running {
     stderr: Outlet<pipe::Receiver>,
     stdin: Feed,
     limits: Limits,
+    /// Bytes of output that it may make, and those that it has made.
+    most_output: Option<u64>,
+    said: u64,
     cancel: CancellationToken,
     clock: ObservedClock,
     /// When the last byte came, on `clock`.
@@ -106,6 +109,8 @@ impl Running {
             stderr: Outlet::new(pipes.stderr),
             stdin: Feed::new(pipes.stdin, call.stdin),
             limits: call.limits,
+            most_output: call.resources.output,
+            said: 0,
             cancel: call.cancel,
             clock: ObservedClock::started(Instant::now()),
             spoke: None,
@@ -220,6 +225,7 @@ impl Running {
         match happening {
             Happening::Exited(status) => self.exit = Some((status, now)),
             Happening::Leaking => self.tell(Condition::ExitedButLeaking),
+            Happening::Exceeded(excess) => self.end(Some(Exit::Exceeded(excess)), StopLevel::Now),
             Happening::Stuck { count } => {
                 self.trouble.get_or_insert(Trouble::NotGone(count));
                 self.drain = Some(nobody_left);
@@ -236,6 +242,11 @@ impl Running {
             return None;
         }
         self.spoke = Some(self.clock.elapsed());
+        self.said = self.said.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        if let Some(limit) = self.most_output.filter(|limit| self.said > *limit) {
+            let excess = Excess { resource: Resource::Output, used: self.said, limit };
+            self.end(Some(Exit::Exceeded(excess)), StopLevel::Now);
+        }
         if let Some(drain) = &mut self.drain {
             drain.silent_since = self.clock.elapsed();
         }

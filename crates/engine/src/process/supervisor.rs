@@ -18,11 +18,12 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait};
 
-use super::Ownership;
 use super::group::Group;
-use super::lowlevel::{Side, fork, in_new_session};
+use super::lowlevel::{Side, before_start, fork};
 use super::tree::{self, Row};
 use super::wire::{self, Command, Ends, Status};
+use super::{Ownership, Resources};
+use crate::sandbox::{self, Confinement};
 
 /// How long those who outlive the program may go on before they are asked to end: time for the last lines of a `tee`.
 const LEFTOVER_DRAIN: Duration = Duration::from_millis(250);
@@ -99,7 +100,8 @@ fn supervise(ends: Ends) -> io::Result<()> {
     command.args(&request.args).current_dir(&request.cwd);
     command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
     command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
-    in_new_session(&mut command);
+    let (mut objection, objecting) = io::pipe()?;
+    prepare(&mut command, request.confinement, request.cwd, objecting)?;
     let started = match request.ownership {
         Ownership::Light => command.spawn(),
         Ownership::Supervised => become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command)),
@@ -110,6 +112,11 @@ fn supervise(ends: Ends) -> io::Result<()> {
         Ok(Some(child)) => child,
         Ok(None) => return Err(io::Error::other("the child has no process id")),
         Err(error) => {
+            let mut why = String::new();
+            if objection.read_to_string(&mut why).is_ok() && !why.is_empty() {
+                socket.write_all(&wire::line(&Status::NotConfined { why })?)?;
+                return Ok(());
+            }
             let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
             socket.write_all(&wire::line(&Status::Failed { errno })?)?;
             return Ok(());
@@ -130,9 +137,31 @@ fn supervise(ends: Ends) -> io::Result<()> {
         phase: Phase::Watching,
         ended: BTreeSet::new(),
         told_stuck: false,
+        resources: request.resources,
+        look_at: Instant::now(),
+        exceeded: false,
     };
     supervision.tell(started);
     supervision.run()
+}
+
+/// What the child does before it becomes the program: it leads a session and group of its own, with no terminal and out of
+/// reach of Ctrl-C, whose number is its own; and it goes where it is confined, or says why it cannot.
+fn prepare(
+    command: &mut std::process::Command,
+    confinement: Option<Confinement>,
+    cwd: std::path::PathBuf,
+    mut objecting: io::PipeWriter,
+) -> io::Result<()> {
+    before_start(command, move || {
+        rustix::process::setsid()?;
+        let Some(confinement) = &confinement else { return Ok(()) };
+        sandbox::enter(confinement, &cwd).map_err(|refused| {
+            // The parent is told of an error by its number alone.
+            drop(objecting.write_all(refused.to_string().as_bytes()));
+            io::Error::from(io::ErrorKind::PermissionDenied)
+        })
+    })
 }
 
 /// Takes what has come out of a pipe that only wakes.
@@ -209,6 +238,10 @@ struct Supervision {
     /// Who had to be ended after the program itself was gone.
     ended: BTreeSet<i32>,
     told_stuck: bool,
+    resources: Resources,
+    /// When what is used is looked at next.
+    look_at: Instant,
+    exceeded: bool,
 }
 
 impl Supervision {
@@ -233,6 +266,7 @@ impl Supervision {
             return Ok(true);
         }
         self.advance(Instant::now());
+        self.look_at_use(Instant::now());
         self.sleep()?;
         self.listen();
         Ok(false)
@@ -282,10 +316,32 @@ impl Supervision {
         }
     }
 
+    /// Whether what is used has to be looked at.
+    fn looks(&self) -> bool {
+        !self.exceeded && !self.resources.needs_no_look()
+    }
+
+    /// Ends all who use too much together.
+    fn look_at_use(&mut self, now: Instant) {
+        if self.phase != Phase::Watching || !self.looks() || now < self.look_at {
+            return;
+        }
+        let rows = descendants();
+        self.look_at = now + self.resources.next_look(u64::try_from(rows.len()).unwrap_or(u64::MAX));
+        if let Some(excess) = self.resources.excess(&rows) {
+            self.exceeded = true;
+            self.tell(Status::Exceeded { excess });
+            // Stopped first: who is about to be killed must not make others meanwhile.
+            self.signal_all(Signal::STOP);
+            self.kill();
+        }
+    }
+
     /// Waits until a child ends, the orchestrator speaks, or the next step is due.
     fn sleep(&self) -> io::Result<()> {
         let now = Instant::now();
         let pause = match self.phase {
+            Phase::Watching if self.looks() => Some(self.look_at.saturating_duration_since(now)),
             Phase::Watching => None,
             Phase::Draining { until } | Phase::Terminating { until } => Some(until.saturating_duration_since(now)),
             Phase::Killing { .. } if self.told_stuck => Some(STUCK_SWEEP),

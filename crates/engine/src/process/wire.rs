@@ -18,7 +18,8 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Ownership;
+use super::{Excess, Ownership, Resources};
+use crate::sandbox::Confinement;
 
 /// The longest request, in bytes; the kernel takes no more arguments than a few MiB either.
 const LONGEST_REQUEST: usize = 64 * 1024 * 1024;
@@ -31,6 +32,10 @@ pub(super) struct Request {
     pub(super) args: Vec<OsString>,
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
+    /// How much of the machine it may use.
+    pub(super) resources: Resources,
+    /// What its process has to enter before it begins.
+    pub(super) confinement: Option<Confinement>,
 }
 
 /// What the orchestrator wants.
@@ -44,7 +49,7 @@ pub(super) enum Command {
 }
 
 /// What the supervisor has to tell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(super) enum Status {
     /// The first word: the supervisor's own number.
@@ -53,6 +58,10 @@ pub(super) enum Status {
     Started { pid: i32, start_time: u64 },
     /// The system refused to start it, with this error number.
     Failed { errno: i32 },
+    /// It could not be confined, and was not started.
+    NotConfined { why: String },
+    /// It uses too much of the machine, and is being ended.
+    Exceeded { excess: Excess },
     /// The signal to end has been sent.
     Ending,
     /// The program has ended; `raw` is its wait status.
@@ -72,6 +81,10 @@ impl Request {
             body.extend_from_slice(&length(bytes.len()));
             body.extend_from_slice(bytes.as_bytes());
         };
+        // Nothing for no confinement; one that could not be written would be malformed there, and nothing is started.
+        let confinement = self.confinement.as_ref().map(|inside| inside.encode().unwrap_or_else(|_| vec![0]));
+        put(OsStr::from_bytes(&confinement.unwrap_or_default()));
+        put(OsStr::from_bytes(&serde_json::to_vec(&self.resources).unwrap_or_default()));
         put(&self.program);
         put(self.cwd.as_os_str());
         for (name, value) in &self.env {
@@ -105,6 +118,11 @@ impl Request {
             rest = after;
             Some(OsString::from_vec(bytes.to_vec()))
         };
+        let confinement = match next()? {
+            none if none.is_empty() => None,
+            bytes => Some(Confinement::decode(bytes.as_bytes())?),
+        };
+        let resources = serde_json::from_slice(next()?.as_bytes()).ok()?;
         let program = next()?;
         let cwd = next()?.into();
         let mut env = Vec::new();
@@ -116,7 +134,7 @@ impl Request {
             env.push((name, next()?));
         }
         let args = std::iter::from_fn(next).collect();
-        Some(Self { ownership, program, args, cwd, env })
+        Some(Self { ownership, program, args, cwd, env, resources, confinement })
     }
 }
 
@@ -215,6 +233,7 @@ pub(super) fn take_line<M: serde::de::DeserializeOwned>(inbox: &mut Vec<u8>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sandbox::{Network, Placed, What};
     use std::io::Write as _;
 
     #[test]
@@ -225,6 +244,14 @@ mod tests {
             args: vec!["".into(), "a b\n".into(), OsString::from_vec(vec![0xfe])],
             cwd: "/tmp/日本".into(),
             env: vec![("EMPTY".into(), "".into()), ("A".into(), "b=c".into())],
+            resources: Resources { memory: Some(1 << 40), ..Resources::default() },
+            confinement: Some(Confinement {
+                placed: vec![Placed {
+                    path: OsString::from_vec(b"/a\xff".to_vec()),
+                    what: What::From { source: "/b".into(), writable: true },
+                }],
+                network: Network::Own,
+            }),
         };
         let (asking, asked) = UnixStream::pair().unwrap();
         for fed in [true, false] {
@@ -265,6 +292,8 @@ mod tests {
             args: Vec::new(),
             cwd: "/".into(),
             env: Vec::new(),
+            resources: Resources::default(),
+            confinement: None,
         };
         let frame = request.encode();
         for end in 4..frame.len() {

@@ -20,7 +20,7 @@ static REDACTOR: LazyLock<Redactor> = LazyLock::new(|| Redactor::new([("LAMP_PAS
 fn runner<'a>(spawner: &'a Spawner, project: &'a Path) -> Runner<'a> {
     let (timeout, cancel) = (Duration::from_secs(20), CancellationToken::new());
     let (environment, sees) = (&[], &Passing::All);
-    Runner { spawner, project, timeout, cancel, environment, sees, redactor: &REDACTOR }
+    Runner { spawner, project, timeout, cancel, environment, sees, inside: &|call| call, redactor: &REDACTOR }
 }
 
 fn spawner() -> Spawner {

@@ -6,6 +6,7 @@
 mod leftovers;
 mod light;
 mod limits;
+mod resources;
 mod starting;
 mod supervised;
 

@@ -1,0 +1,64 @@
+//! What a confined program finds, as data: made by the run, carried to the supervisor, entered by the program's process
+//! before it begins.
+use std::ffi::OsString;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// What a program can see, write and reach. Everything that is not named can be read and not written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Confinement {
+    /// Parents before what is in them.
+    pub(crate) placed: Vec<Placed>,
+    pub(crate) network: Network,
+}
+
+/// What is found at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Placed {
+    /// Absolute, links resolved.
+    pub(crate) path: OsString,
+    pub(crate) what: What,
+}
+
+/// What something is for a confined program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum What {
+    /// A file or folder of the machine.
+    From {
+        /// Absolute, links resolved.
+        source: OsString,
+        writable: bool,
+    },
+    /// An empty folder that cannot be written; what is placed below it is in it.
+    Empty {
+        /// It can be looked into. Not so where nothing is below it: who tries is refused, and sees that.
+        open: bool,
+    },
+}
+
+/// Which network there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Network {
+    /// That of the machine.
+    Machine,
+    /// Its own, with nobody else in it.
+    Own,
+}
+
+impl Confinement {
+    /// For the way to the supervisor.
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_stdvec(self)
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
+    }
+}
+
+impl Placed {
+    pub(crate) fn path(&self) -> &Path {
+        Path::new(&self.path)
+    }
+}

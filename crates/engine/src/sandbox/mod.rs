@@ -1,0 +1,271 @@
+//! What agents and gates can see, write and reach.
+//!
+//! [`plan`] says what that is, from what is there; [`enter`] makes it so in the process that becomes the program, by
+//! namespaces; [`bubblewrap`] has it made by that program where ours may not; [`trial`] finds out which of the two works
+//! here, by trying to break out.
+mod bubblewrap;
+mod confinement;
+mod enter;
+mod lowlevel;
+mod plan;
+mod trial;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ralphloop_agent::client::{Agent, Format, KNOWN, KnownClient};
+
+pub(crate) use confinement::Confinement;
+#[cfg(test)]
+pub(crate) use confinement::{Network, Placed, What};
+pub(crate) use enter::enter;
+use plan::{Ground, Own};
+pub use trial::{Tried, Unavailable};
+
+use crate::files::{self, FileError};
+use crate::git::Places;
+use crate::process::{Call, Spawner};
+
+/// What somebody asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// Nothing: in worktrees a sandbox where the system has one, none in the checkout.
+    #[default]
+    Usual,
+    /// No sandbox.
+    Off,
+    /// This one, or no run.
+    Asked(Level),
+}
+
+/// How much a confined program can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// It writes in its working tree, in a temporary folder of its own, and in the agent's own folders. It reads what is no
+    /// secret, and reaches the network.
+    Workspace,
+    /// It also reads nothing but the system, its tools and its working tree; gates reach no network.
+    Strict,
+}
+
+impl Level {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Workspace => "workspace",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+/// What a program is started for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Role<'a> {
+    /// It writes the work.
+    Agent(&'a Agent),
+    /// It looks at it.
+    Gate,
+}
+
+/// Who keeps a program inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Our own process, by namespaces.
+    Namespaces,
+    /// Bubblewrap.
+    Bubblewrap,
+}
+
+impl Mechanism {
+    /// For people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Bubblewrap => "bubblewrap",
+        }
+    }
+}
+
+/// Folders that the user opens.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Opened {
+    /// Also written.
+    pub write: Vec<PathBuf>,
+    /// Also read.
+    pub read: Vec<PathBuf>,
+}
+
+/// A sandbox that was tried and holds.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    level: Level,
+    mechanism: Mechanism,
+    opened: Opened,
+    blank: PathBuf,
+    state: PathBuf,
+}
+
+/// Confines the program of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Confined {
+    pub(crate) mechanism: Mechanism,
+    pub(crate) confinement: Confinement,
+}
+
+impl Sandbox {
+    /// A sandbox of that level for the repository whose runs are kept in `state`: the first mechanism from which no attempt to
+    /// break out succeeds.
+    pub async fn open(level: Level, opened: Opened, state: &Path, spawner: &Spawner) -> Result<Self, Unavailable> {
+        let mut refusals = Vec::new();
+        for path in opened.write.iter().chain(&opened.read) {
+            if !path.is_absolute() || home().is_some_and(|home| home.starts_with(path)) {
+                return Err(Unavailable::TooWide { path: path.clone() });
+            }
+        }
+        let blank = blank(state).map_err(Unavailable::File)?;
+        for mechanism in [Mechanism::Namespaces, Mechanism::Bubblewrap] {
+            let (opened, blank, state) = (opened.clone(), blank.clone(), state.to_owned());
+            let sandbox = Self { level, mechanism, opened, blank, state };
+            match sandbox.prove(spawner).await {
+                Ok(()) => return Ok(sandbox),
+                Err(why) => refusals.push((mechanism, why)),
+            }
+        }
+        Err(Unavailable::NoMechanism { level, refusals })
+    }
+
+    /// How much it lets through.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Who keeps programs inside.
+    pub fn mechanism(&self) -> Mechanism {
+        self.mechanism
+    }
+
+    /// The same call, confined to the folder `top`, as a gate is to a working tree.
+    pub fn confine_to(&self, call: Call, top: &Path, temporary: &Path) -> Call {
+        let git_dir = top.join(".git");
+        let places = Places { top: top.to_owned(), project: top.to_owned(), common_dir: git_dir.clone(), git_dir };
+        self.around(call, Role::Gate, &places, temporary)
+    }
+
+    /// The same call, confined to the working tree at `places`, with `temporary` for temporary files.
+    pub(crate) fn around(&self, call: Call, role: Role<'_>, places: &Places, temporary: &Path) -> Call {
+        let home = home();
+        let below = |path: &&str| home.as_ref().map(|home| home.join(path));
+        let mut own = Own { writable: Vec::new(), readable: self.opened.read.clone(), ..Own::default() };
+        let client = match role {
+            Role::Agent(agent) => agent.client().or_else(|| spoken_like(agent)),
+            Role::Gate => None,
+        };
+        if let Some(client) = client {
+            own.writable.extend(client.folders.iter().filter_map(below));
+            own.kept.extend(client.settings.iter().filter_map(below));
+            make_missing(&own.writable);
+        }
+        if let Role::Agent(agent) = role {
+            own.readable.extend(real_program(agent.invocation().program.as_ref()));
+        }
+        own.writable.extend(self.opened.write.iter().cloned());
+        let others = KNOWN.iter().filter(|known| client.is_none_or(|client| client.name != known.name));
+        own.hidden.extend(others.flat_map(|other| other.sign_in.files).filter_map(below));
+        let ground = Ground {
+            places: places.clone(),
+            temporary: temporary.to_owned(),
+            blank: self.blank.clone(),
+            state: self.state.clone(),
+            home,
+            machine_temporary: std::env::temp_dir(),
+            runtime: runtime_folders(),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+        };
+        let confinement = plan::plan(self.level, matches!(role, Role::Agent(_)), &ground, &own);
+        // Who holds these asks for what is out of reach, and waits for an answer.
+        let doors = [
+            "SSH_AUTH_SOCK",
+            "SSH_AGENT_PID",
+            "DBUS_SESSION_BUS_ADDRESS",
+            "GPG_AGENT_INFO",
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+        ];
+        let call = doors.into_iter().fold(call, |call, name| call.env_remove(name));
+        // Claude Code asks for this word before it works for root.
+        let call = match std::env::var_os("IS_SANDBOX") {
+            Some(_) => call,
+            None => call.env("IS_SANDBOX", "1"),
+        };
+        call.confined(Confined { mechanism: self.mechanism, confinement })
+    }
+}
+
+impl std::fmt::Display for Sandbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let level = self.level.as_str();
+        write!(f, "the sandbox `{level}` (by {}) is around agents and gates", self.mechanism.as_str())
+    }
+}
+
+impl Confined {
+    /// What is to be started, and what its process has to enter by itself.
+    pub(crate) fn applied(
+        self,
+        cwd: &Path,
+        program: OsString,
+        args: Vec<OsString>,
+    ) -> (OsString, Vec<OsString>, Option<Confinement>) {
+        match self.mechanism {
+            Mechanism::Namespaces => (program, args, Some(self.confinement)),
+            Mechanism::Bubblewrap => {
+                let (program, args) = bubblewrap::wrapped(&self.confinement, cwd, program, args);
+                (program, args, None)
+            }
+        }
+    }
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+}
+
+/// Where control sockets are: ours, and those of the user's other programs.
+fn runtime_folders() -> Vec<PathBuf> {
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
+    named.into_iter().collect()
+}
+
+/// The client whose output a program of the user's writes: it is that one in other clothes, as far as anybody can tell.
+fn spoken_like(agent: &Agent) -> Option<&'static KnownClient> {
+    KNOWN.iter().find(|client| agent.format != Format::Text && client.name == agent.format.as_str())
+}
+
+/// The folder that a program really lies in, and the package around it.
+fn real_program(program: &std::ffi::OsStr) -> Vec<PathBuf> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&paths).map(|folder| folder.join(program)).find(|path| path.is_file());
+    let real = found.and_then(|path| std::fs::canonicalize(path).ok());
+    real.and_then(|path| path.parent().map(Path::to_owned)).into_iter().collect()
+}
+
+/// Folders that the agent would make for itself, and cannot make where the home folder is read-only.
+fn make_missing(folders: &[PathBuf]) {
+    for folder in folders.iter().filter(|folder| folder.extension().is_none()) {
+        // One that cannot be made, the agent could not make either.
+        drop(files::create_private_dir(folder));
+    }
+}
+
+/// The file that stands in for hidden ones.
+fn blank(state: &Path) -> Result<PathBuf, FileError> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let folder = state.join("sandbox");
+    files::create_private_dir(&folder)?;
+    let path = folder.join("blank");
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(&path) {
+        Ok(_) => Ok(path),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(path),
+        Err(error) => Err(FileError::new("create", &path, error)),
+    }
+}

@@ -1,0 +1,299 @@
+//! What a level means for a program: which folders it can write, which it cannot see, which network it has. Looks at what is
+//! there, changes nothing.
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use super::Level;
+use super::confinement::{Confinement, Network, Placed, What};
+use crate::git::Places;
+
+/// Below the home folder: what opens doors, or tells of the person. Nobody confined sees it.
+const SECRETS: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".netrc",
+    "_netrc",
+    ".git-credentials",
+    ".config/git/credentials",
+    ".config/gh",
+    ".config/hub",
+    ".config/glab-cli",
+    ".aws",
+    ".azure",
+    ".config/gcloud",
+    ".config/doctl",
+    ".config/fly",
+    ".fly",
+    ".config/heroku",
+    ".oci",
+    ".kube",
+    ".docker",
+    ".config/containers",
+    ".config/rclone",
+    ".s3cfg",
+    ".boto",
+    ".terraform.d",
+    ".terraformrc",
+    ".vault-token",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".config/pypoetry/auth.toml",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".pgpass",
+    ".my.cnf",
+    ".password-store",
+    ".config/op",
+    ".config/sops",
+    ".config/age",
+    ".local/share/keyrings",
+    ".local/share/kwalletd",
+    ".mozilla",
+    ".thunderbird",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/microsoft-edge",
+    ".bash_history",
+    ".zsh_history",
+    ".local/share/fish/fish_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".config/ralphloop",
+];
+
+/// Files of the machine that root can read and nobody confined may.
+const MACHINE_SECRETS: &[&str] = &[
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/krb5.keytab",
+];
+
+/// What of `/run` a program may need: how names are resolved, and the programs of some systems. All else there is sockets by
+/// which others can be asked to do something.
+const RUN: &[&str] = &[
+    "/run/systemd/resolve/stub-resolv.conf",
+    "/run/systemd/resolve/resolv.conf",
+    "/run/resolvconf",
+    "/run/NetworkManager/resolv.conf",
+    "/run/NetworkManager/no-stub-resolv.conf",
+    "/run/current-system",
+    "/run/wrappers",
+    "/run/opengl-driver",
+];
+
+/// What of the root folder can be read at the strict level: the system and its programs.
+const SYSTEM: &[&str] = &[
+    "bin", "boot", "dev", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt", "proc", "run", "sbin", "snap",
+    "sys", "tmp", "usr", "var",
+];
+
+/// Tools below the home folder that can be read at the strict level.
+const TOOLS: &[&str] = &[
+    ".asdf",
+    ".bun",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".deno",
+    ".gitconfig",
+    ".config/git",
+    ".go",
+    ".jenv",
+    ".local/bin",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".m2/repository",
+    ".nix-profile",
+    ".npm-global",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman",
+    ".volta",
+    "go",
+];
+
+/// What a plan is made from.
+#[derive(Debug, Clone)]
+pub(crate) struct Ground {
+    /// The working tree that may be written.
+    pub(crate) places: Places,
+    /// What the program has for temporary files, in place of the machine's folders for them.
+    pub(crate) temporary: PathBuf,
+    /// An empty file that nobody may read: what hidden files look like.
+    pub(crate) blank: PathBuf,
+    /// The state of all runs.
+    pub(crate) state: PathBuf,
+    pub(crate) home: Option<PathBuf>,
+    /// Where the machine's temporary files are, beside `/tmp` and `/var/tmp`.
+    pub(crate) machine_temporary: PathBuf,
+    /// Where sockets of the user's programs are, ours among them.
+    pub(crate) runtime: Vec<PathBuf>,
+    /// The search path of programs.
+    pub(crate) path: OsString,
+}
+
+/// Folders that somebody has decided about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Own {
+    /// Written by the program: the agent's own, and those that the user names.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Read by the program though something above is hidden.
+    pub(crate) readable: Vec<PathBuf>,
+    /// In the writable ones: not written all the same.
+    pub(crate) kept: Vec<PathBuf>,
+    /// Not seen: the sign-in of other agents.
+    pub(crate) hidden: Vec<PathBuf>,
+}
+
+/// The confinement of a program at a level.
+pub(crate) fn plan(level: Level, is_agent: bool, ground: &Ground, own: &Own) -> Confinement {
+    let mut plan = Plan { placed: BTreeMap::new(), blank: &ground.blank };
+    let Places { top, git_dir, common_dir, .. } = &ground.places;
+    if level == Level::Strict {
+        plan.limit_reading(ground);
+    }
+    plan.hide_doors(ground);
+    for path in &own.readable {
+        plan.read(path);
+    }
+    let temporary = [Path::new("/tmp"), Path::new("/var/tmp"), &ground.machine_temporary];
+    for at in temporary {
+        plan.put(at, What::From { source: ground.temporary.clone().into(), writable: true });
+    }
+    // Programs and a home folder that lie among the machine's temporary files are still there.
+    let home = ground.home.iter().filter(|_| level == Level::Workspace).cloned();
+    let visible = std::env::split_paths(&ground.path).chain(home);
+    for folder in visible.filter(|folder| temporary.iter().any(|temporary| folder.starts_with(temporary))) {
+        plan.read(&folder);
+    }
+    plan.read(common_dir);
+    plan.hide(&ground.state);
+    plan.write(&ground.temporary);
+    plan.write(top);
+    plan.read(&top.join(".git"));
+    if git_dir == common_dir {
+        plan.read(git_dir);
+    } else {
+        // The index and HEAD of this working tree. Where it belongs, and how git behaves in it, is not its own to say.
+        plan.write(git_dir);
+        for file in ["commondir", "gitdir", "config.worktree", "hooks"] {
+            plan.read(&git_dir.join(file));
+        }
+    }
+    own.writable.iter().for_each(|path| plan.write(path));
+    own.kept.iter().for_each(|path| plan.read(path));
+    // What is hidden is hidden whatever is said of the folders around it.
+    own.hidden.iter().for_each(|path| plan.hide(path));
+    for secret in MACHINE_SECRETS {
+        plan.hide(Path::new(secret));
+    }
+    let network = match (level, is_agent) {
+        (Level::Strict, false) => Network::Own,
+        _ => Network::Machine,
+    };
+    plan.finish(network)
+}
+
+struct Plan<'a> {
+    placed: BTreeMap<PathBuf, What>,
+    blank: &'a Path,
+}
+
+impl Plan<'_> {
+    fn put(&mut self, path: &Path, what: What) {
+        if let Ok(real) = std::fs::canonicalize(path) {
+            self.placed.insert(real, what);
+        }
+    }
+
+    fn itself(&mut self, path: &Path, writable: bool) {
+        // What is not there cannot be placed, and cannot be made either.
+        if let Ok(real) = std::fs::canonicalize(path) {
+            let source = real.clone().into();
+            self.placed.insert(real, What::From { source, writable });
+        }
+    }
+
+    fn read(&mut self, path: &Path) {
+        self.itself(path, false);
+    }
+
+    fn write(&mut self, path: &Path) {
+        self.itself(path, true);
+    }
+
+    fn hide(&mut self, path: &Path) {
+        let what = if path.is_dir() {
+            What::Empty { open: false }
+        } else {
+            What::From { source: self.blank.to_owned().into(), writable: false }
+        };
+        self.put(path, what);
+    }
+
+    /// Secrets, and the sockets by which programs outside can be told what to do.
+    fn hide_doors(&mut self, ground: &Ground) {
+        if let Some(home) = &ground.home {
+            SECRETS.iter().for_each(|secret| self.hide(&home.join(secret)));
+        }
+        self.hide(Path::new("/run"));
+        ground.runtime.iter().for_each(|folder| self.hide(folder));
+        RUN.iter().for_each(|path| self.read(Path::new(path)));
+    }
+
+    /// Nothing but the system, its programs and the tools in the home folder.
+    fn limit_reading(&mut self, ground: &Ground) {
+        for entry in std::fs::read_dir("/").into_iter().flatten().filter_map(Result::ok) {
+            let is_system = entry.file_name().to_str().is_some_and(|name| SYSTEM.contains(&name));
+            if !is_system && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                self.hide(&entry.path());
+            }
+        }
+        self.hide(Path::new("/var"));
+        let Some(home) = &ground.home else { return };
+        self.hide(home);
+        TOOLS.iter().for_each(|tool| self.read(&home.join(tool)));
+        for folder in std::env::split_paths(&ground.path).filter(|folder| folder.is_absolute()) {
+            // What belongs to programs of a folder `bin` is beside it.
+            let around = folder.parent().filter(|around| folder.ends_with("bin") && around.starts_with(home));
+            self.read(around.filter(|around| *around != home).unwrap_or(&folder));
+        }
+    }
+
+    fn finish(self, network: Network) -> Confinement {
+        let paths: Vec<&PathBuf> = self.placed.keys().collect();
+        let opened: Vec<bool> = paths
+            .iter()
+            .enumerate()
+            .map(|(at, path)| paths.get(at + 1).is_some_and(|next| next.starts_with(path)))
+            .collect();
+        let placed = self.placed.into_iter().zip(opened).map(|((path, what), has_below)| {
+            let what = match what {
+                What::Empty { .. } => What::Empty { open: has_below },
+                other => other,
+            };
+            Placed { path: path.into(), what }
+        });
+        Confinement { placed: placed.collect(), network }
+    }
+}
