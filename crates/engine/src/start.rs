@@ -1,6 +1,7 @@
 //! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
 
 mod ground;
+mod guard;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -41,12 +42,13 @@ use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
-use crate::sandbox::{self, Sandbox};
+use crate::sandbox;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
 use crate::{clock, cut_off, git};
 use ground::{Ground, left_by_an_attempt};
+use guard::{asked_sandbox, refuse_protected, usual_sandbox};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -181,7 +183,7 @@ pub enum StartError {
     NoSandbox(Box<sandbox::Unavailable>),
     /// A sandbox was asked for, and the agent is there already.
     #[error(
-        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the          run with `ralphloop run`"
+        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the run with `ralphloop run`"
     )]
     SandboxInside,
     /// The system refuses something basic.
@@ -513,63 +515,6 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         events,
         locks,
     })))
-}
-
-/// Nothing is committed to a branch that the settings protect.
-fn refuse_protected(
-    repository: &Repository,
-    settings: &Settings,
-    branch: Option<&str>,
-    taken: Option<&Taken>,
-) -> Result<(), StartError> {
-    let wanted = taken.map(|taken| taken.run.branch().to_owned()).or_else(|| branch.map(str::to_owned));
-    let wanted = match wanted {
-        Some(wanted) => Some(wanted),
-        None => repository.current_branch().map_err(git::BranchError::from)?,
-    };
-    let Some(branch) = wanted.map(|name| name.trim_start_matches("refs/heads/").to_owned()) else { return Ok(()) };
-    let names = |pattern: &str| globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&branch));
-    match settings.protected_branches.iter().find(|pattern| **pattern == branch || names(pattern)) {
-        Some(pattern) => Err(StartError::Protected { branch: branch.clone(), pattern: pattern.clone() }),
-        None => Ok(()),
-    }
-}
-
-/// The sandbox that was asked for by name; there is that one, or no run.
-async fn asked_sandbox(
-    settings: &Settings,
-    is_inside: bool,
-    state: &StateFolder,
-    spawner: &Spawner,
-) -> Result<Option<Sandbox>, StartError> {
-    let sandbox::Choice::Asked(level) = settings.sandbox else { return Ok(None) };
-    if is_inside {
-        return Err(StartError::SandboxInside);
-    }
-    let opened = Sandbox::open(level, settings.sandbox_opened.clone(), state.path(), spawner).await;
-    opened.map(Some).map_err(|error| StartError::NoSandbox(Box::new(error)))
-}
-
-/// The sandbox that a run in worktrees has where nobody said anything. Where there is none, a person is told so.
-async fn usual_sandbox(
-    settings: &Settings,
-    place: ralphloop_core::policy::Place,
-    state: &StateFolder,
-    spawner: &Spawner,
-    warnings: &mut Vec<String>,
-) -> Option<Sandbox> {
-    if settings.sandbox != sandbox::Choice::Usual || place != ralphloop_core::policy::Place::Worktrees {
-        return None;
-    }
-    let opened = settings.sandbox_opened.clone();
-    match Sandbox::open(sandbox::Level::Workspace, opened, state.path(), spawner).await {
-        Ok(sandbox) => Some(sandbox),
-        Err(error) => {
-            warnings
-                .push(format!("agents and gates run without a sandbox: {error}; `ralphloop doctor` shows what helps"));
-            None
-        }
-    }
 }
 
 /// Notes where the run works, how it was called and which process works on it. The disk is waited for once.

@@ -1,0 +1,68 @@
+//! What a run may not touch: branches that are protected, and the sandbox that its agents and gates are in.
+
+use ralphloop_core::policy::Place;
+
+use super::StartError;
+use crate::earlier::Taken;
+use crate::git::{self, Repository};
+use crate::process::Spawner;
+use crate::runs::StateFolder;
+use crate::sandbox::{self, Sandbox};
+use crate::settings::Settings;
+
+/// Nothing is committed to a branch that the settings protect.
+pub(super) fn refuse_protected(
+    repository: &Repository,
+    settings: &Settings,
+    branch: Option<&str>,
+    taken: Option<&Taken>,
+) -> Result<(), StartError> {
+    let wanted = taken.map(|taken| taken.run.branch().to_owned()).or_else(|| branch.map(str::to_owned));
+    let wanted = match wanted {
+        Some(wanted) => Some(wanted),
+        None => repository.current_branch().map_err(git::BranchError::from)?,
+    };
+    let Some(branch) = wanted.map(|name| name.trim_start_matches("refs/heads/").to_owned()) else { return Ok(()) };
+    let names = |pattern: &str| globset::Glob::new(pattern).is_ok_and(|glob| glob.compile_matcher().is_match(&branch));
+    match settings.protected_branches.iter().find(|pattern| **pattern == branch || names(pattern)) {
+        Some(pattern) => Err(StartError::Protected { branch: branch.clone(), pattern: pattern.clone() }),
+        None => Ok(()),
+    }
+}
+
+/// The sandbox that was asked for by name; there is that one, or no run.
+pub(super) async fn asked_sandbox(
+    settings: &Settings,
+    is_inside: bool,
+    state: &StateFolder,
+    spawner: &Spawner,
+) -> Result<Option<Sandbox>, StartError> {
+    let sandbox::Choice::Asked(level) = settings.sandbox else { return Ok(None) };
+    if is_inside {
+        return Err(StartError::SandboxInside);
+    }
+    let opened = Sandbox::open(level, settings.sandbox_opened.clone(), state.path(), spawner).await;
+    opened.map(Some).map_err(|error| StartError::NoSandbox(Box::new(error)))
+}
+
+/// The sandbox that a run in worktrees has where nobody said anything. Where there is none, a person is told so.
+pub(super) async fn usual_sandbox(
+    settings: &Settings,
+    place: Place,
+    state: &StateFolder,
+    spawner: &Spawner,
+    warnings: &mut Vec<String>,
+) -> Option<Sandbox> {
+    if settings.sandbox != sandbox::Choice::Usual || place != Place::Worktrees {
+        return None;
+    }
+    let opened = settings.sandbox_opened.clone();
+    match Sandbox::open(sandbox::Level::Workspace, opened, state.path(), spawner).await {
+        Ok(sandbox) => Some(sandbox),
+        Err(error) => {
+            warnings
+                .push(format!("agents and gates run without a sandbox: {error}; `ralphloop doctor` shows what helps"));
+            None
+        }
+    }
+}
