@@ -1,7 +1,7 @@
 //! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
 
-mod bounds;
 mod ground;
+mod guard;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -49,8 +49,8 @@ use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
 use crate::{clock, cut_off, git, learnings};
-use bounds::{asked_sandbox, refuse_protected, usual_sandbox};
 use ground::{Ground, left_by_an_attempt};
+use guard::{asked_sandbox, refuse_protected, usual_sandbox};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -188,7 +188,7 @@ pub enum StartError {
     NoSandbox(Box<sandbox::Unavailable>),
     /// A sandbox was asked for, and the agent is there already.
     #[error(
-        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the          run with `ralphloop run`"
+        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the run with `ralphloop run`"
     )]
     SandboxInside,
     /// The system refuses something basic.

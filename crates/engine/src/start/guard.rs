@@ -1,8 +1,9 @@
-//! What a run may not do from its beginning: commit to a protected branch, or go on without the sandbox that was asked for.
+//! What a run may not touch: branches that are protected, and the sandbox that its agents and gates are in.
 
 use ralphloop_core::policy::Place;
 
-use super::{StartError, Taken};
+use super::StartError;
+use crate::earlier::Taken;
 use crate::git::{self, Repository};
 use crate::process::Spawner;
 use crate::runs::StateFolder;
