@@ -47,7 +47,8 @@ pub fn check(journal: &Path) -> Result<Checked, FileError> {
     let bytes = std::fs::read(journal).map_err(|e| FileError::new("read", journal, e))?;
     let mut place = Place::default();
     let (mut faults, mut unchained, mut torn) = (Vec::new(), 0, false);
-    let mut chained = false;
+    // Behind a break every later link differs too.
+    let (mut chained, mut broken) = (false, false);
     let mut expected = 0;
     let mut rest = bytes.as_slice();
     // What the head said when it was last written.
@@ -70,9 +71,9 @@ pub fn check(journal: &Path) -> Result<Checked, FileError> {
                 match link.prev {
                     Some(prev) if prev == place.link() => chained = true,
                     // A break says that what stands before the line is another than when it was written. Once is enough.
-                    Some(_) if link.seq == expected => {
+                    Some(_) if link.seq == expected && !broken => {
                         fault(number.saturating_sub(1).max(1), "it was changed after it was written".to_owned());
-                        chained = true;
+                        (chained, broken) = (true, true);
                     }
                     Some(_) => {}
                     None if chained => fault(number, "it has no link to the line before it: it was put in".to_owned()),

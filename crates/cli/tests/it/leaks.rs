@@ -150,7 +150,7 @@ fn a_story_that_brings_a_secret_is_stopped_before_its_commit_and_lands_once_it_i
         .says(&format!("config.py:2: {}", "a GitHub token"));
     landed_once(&scene, "S1", "config.py");
     assert_eq!(scene.calls().len(), 2);
-    let prompt = &scene.calls()[1].prompt;
+    let prompt = scene.calls()[1].prompt().to_string();
     assert!(prompt.contains("config.py:2") && !prompt.contains(&secret.text), "{prompt}");
     assert!(!scene.git(&["log", "-p", "main"]).contains(&secret.core));
 }
