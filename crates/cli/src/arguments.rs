@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::Layer;
 use crate::loop_flags::LoopFlags;
 use crate::story_flags::StoryFlags;
+use crate::verbs::agent::AgentVerb;
 use crate::verbs::init::commands::Home;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -445,36 +446,6 @@ pub(crate) struct DoctorArguments {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// `agent`
-#[derive(Debug, Subcommand)]
-pub(crate) enum AgentVerb {
-    /// What there is to know of a story: tasks, criteria, checks, design, and what was learned
-    Context {
-        /// The story
-        story: String,
-    },
-    /// Leave a sentence for all later prompts, of this run and of those to come
-    Learn {
-        /// The sentence
-        text: String,
-    },
-    /// Tick a task, changing nothing else in the file; the checks still decide
-    Done {
-        /// The task
-        task: String,
-        /// The work; that of the run at work if absent
-        work: Option<String>,
-    },
-    /// For a stop hook of Claude Code: says on the standard output that the session has to go on, if it drives a run that is not
-    /// over; a few times in a row, if nothing comes of it
-    MayStop,
-    /// How far a story is by its boxes, and how many stories there are
-    Status {
-        /// The story; the one that is being worked on if absent
-        story: Option<String>,
-    },
 }
 
 /// `agents`

@@ -7,7 +7,7 @@ use ralphloop_core::effect::Ground;
 use ralphloop_core::event::{CheckStage, Event, Fact};
 use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, Merge};
 use ralphloop_core::ids::{AttemptId, StoryId};
-use ralphloop_core::run::{NotARun, Run, StoryState};
+use ralphloop_core::run::{NotARun, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -129,19 +129,22 @@ impl Chronicle {
         Ok(chronicle)
     }
 
-    /// Whether other tools' files are to be written after this event: it begins or ends a piece of work.
-    pub(crate) fn turns(event: &Event) -> bool {
-        matches!(
-            event.fact,
+    /// Whether other tools' files are to be written after this event, which was just taken in: it begins or ends a piece of
+    /// work, or says that the run is to end, and nothing looks at the tree meanwhile.
+    pub(crate) fn turns(&self, event: &Event) -> bool {
+        match event.fact {
             Fact::RunStarted { .. }
-                | Fact::Restarted { .. }
-                | Fact::AttemptStarted { .. }
-                | Fact::Landed { .. }
-                | Fact::Reverted { .. }
-                | Fact::StopRequested { .. }
-                | Fact::PauseRequested
-                | Fact::RunEnded { .. }
-        )
+            | Fact::Restarted { .. }
+            | Fact::AttemptStarted { .. }
+            | Fact::Landed { .. }
+            | Fact::Reverted { .. }
+            | Fact::RunEnded { .. } => true,
+            Fact::StopRequested { .. } | Fact::PauseRequested => {
+                let with_the_agent = |phase: &Phase| matches!(phase, Phase::Agent { .. } | Phase::Held { .. });
+                self.run.attempts().all(|attempt| with_the_agent(&attempt.phase))
+            }
+            _ => false,
+        }
     }
 
     /// Takes in the next event.

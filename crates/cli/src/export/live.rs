@@ -132,6 +132,6 @@ impl Scribe for Live {
     fn take_in(&mut self, event: &Event) -> Result<Vec<String>, String> {
         let Some(chronicle) = &mut self.chronicle else { return Ok(Vec::new()) };
         chronicle.take_in(event);
-        if Chronicle::turns(event) { self.write() } else { Ok(Vec::new()) }
+        if chronicle.turns(event) { self.write() } else { Ok(Vec::new()) }
     }
 }

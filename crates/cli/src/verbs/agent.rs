@@ -3,6 +3,8 @@
 
 mod may_stop;
 
+use clap::Subcommand;
+use ralphloop_agent::redact::Redactor;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::learning::{Learning, Learnings};
 use ralphloop_core::plan::{Story, WorkState};
@@ -15,11 +17,44 @@ use serde_json::{Value, json};
 use super::control::{ask, at_work};
 use super::repository::{damaged, find_run, state};
 use super::{mark, spec};
-use crate::arguments::{AgentVerb, MarkArguments};
+use crate::arguments::MarkArguments;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
+
+/// `agent`
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentVerb {
+    /// What there is to know of a story: tasks, criteria, checks, design, and what was learned
+    Context {
+        /// The story
+        story: String,
+    },
+    /// Leave a sentence for all later prompts, of this run and of those to come
+    Learn {
+        /// The sentence
+        text: String,
+    },
+    /// Tick a task, changing nothing else in the file; the checks still decide
+    Done {
+        /// The task
+        task: String,
+        /// The work; that of the run at work if absent
+        work: Option<String>,
+    },
+    /// For a stop hook of Claude Code: says on the standard output that the session has to go on, if it drives a run that is not
+    /// over; a few times in a row, if nothing comes of it
+    MayStop,
+    /// How far a story is by its boxes, and how many stories there are
+    Status {
+        /// The story; the one that is being worked on if absent
+        story: Option<String>,
+    },
+}
+
+/// A learning is one sentence.
+const LONGEST: usize = 500;
 
 pub(super) fn agent(verb: AgentVerb, host: &Host) -> Result<Exit, CliError> {
     let said = match verb {
@@ -92,6 +127,12 @@ fn learn(text: &str, host: &Host) -> Result<Value, CliError> {
     if text.is_empty() {
         return Err(CliError::usage("the learning is empty; one sentence is needed, in quotes"));
     }
+    if text.len() > LONGEST {
+        return Err(CliError::usage(format!("the learning has {} bytes, and {LONGEST} at most fit", text.len()))
+            .hint("say it in one sentence"));
+    }
+    // What the agent sees, it may repeat.
+    let text = &*Redactor::new(std::env::vars_os()).redact_text(text);
     match at_work(host)?.as_slice() {
         [folder] => ask(folder, &Request::Learn { text: text.to_owned() })?,
         _ => {

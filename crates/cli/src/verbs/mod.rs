@@ -1,6 +1,6 @@
 //! What each verb does.
 
-mod agent;
+pub(crate) mod agent;
 mod agents;
 pub(crate) mod between;
 pub(crate) mod check;

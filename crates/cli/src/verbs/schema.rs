@@ -103,16 +103,13 @@ fn of_key(key: &Key) -> Value {
     let help = key.help.trim();
     let one = json!(["string", "number", "boolean"]);
     match key.form {
+        // A setting that is a table itself.
+        _ if key.value_name == "TABLE" => json!({ "type": "object", "description": help }),
         Form::Switch => json!({ "type": ["boolean", "string"], "description": help }),
-        Form::One => json!({ "type": with_table(key, one), "description": help }),
+        Form::One => json!({ "type": one, "description": help }),
         Form::Many => json!({
             "description": help,
             "anyOf": [{ "type": one }, { "type": "array", "items": { "type": "string" } }],
         }),
     }
-}
-
-/// A setting that is a table itself.
-fn with_table(key: &Key, one: Value) -> Value {
-    if key.value_name == "TABLE" { json!("object") } else { one }
 }

@@ -45,7 +45,8 @@ pub(super) fn status(text: &Text<'_>) -> Result<Document, SpecError> {
         _ => Vec::new(),
     };
     for (story, entry) in document.reading.plan.stories.iter_mut().zip(entries) {
-        story.checks.extend(command(entry));
+        story.checks.extend(commands(entry));
+        story.checks.dedup();
         add_notes(story, &links(entry));
     }
     ours(&mut document.reading.plan, text.file);
@@ -67,20 +68,43 @@ fn add_notes(story: &mut Story, notes: &str) {
     all.trim().clone_into(&mut story.notes);
 }
 
-/// `"verification": {"type": "command", "command": "…"}`.
-fn command(entry: &Object<'_>) -> Option<Check> {
-    let verification = json::get(entry, "verification")?.as_object()?;
-    json::first_text(verification, &["command"]).map(|command| shell(&command, None))
+/// `"verification": {"type": "command", "command": "…"}`, and all parts of one that is composite.
+fn commands(entry: &Object<'_>) -> Vec<Check> {
+    let parts = json::get(entry, "verification").map(parts_of).unwrap_or_default();
+    parts
+        .into_iter()
+        .filter_map(|part| json::first_text(part, &["command"]).map(|command| shell(&command, None)))
+        .collect()
+}
+
+/// A verification, or the parts of one that is composite, which may be composite themselves.
+fn parts_of<'v, 'a>(verification: &'v Value<'a>) -> Vec<&'v Object<'a>> {
+    // Deeper than anybody writes; a file that is made to be deep is no reason to overflow.
+    const DEEPEST: usize = 8;
+    let mut level: Vec<&Object<'a>> = verification.as_object().into_iter().collect();
+    let mut parts = Vec::new();
+    for _ in 0..DEEPEST {
+        let mut below = Vec::new();
+        for one in level {
+            match json::get(one, "checks") {
+                Some(Value::Array(list)) => below.extend(list.elements.iter().filter_map(Value::as_object)),
+                _ => parts.push(one),
+            }
+        }
+        level = below;
+    }
+    parts
 }
 
 /// What a person has to look at, and the tasks that make up the story.
 fn links(entry: &Object<'_>) -> String {
-    let verification = json::get(entry, "verification").and_then(Value::as_object);
-    let kind = verification.and_then(|verification| json::first_text(verification, &["type"]));
-    let criteria = verification.and_then(|verification| json::get(verification, "criteria")).map(json::texts_of);
+    let parts = json::get(entry, "verification").map(parts_of).unwrap_or_default();
+    let by_hand = parts.into_iter().filter(|part| json::first_text(part, &["type"]).as_deref() == Some("manual"));
+    let criteria: Vec<String> =
+        by_hand.filter_map(|part| json::get(part, "criteria")).flat_map(json::texts_of).collect();
     let tasks = json::get(entry, "implementedBy").map(json::texts_of).unwrap_or_default();
     let mut lines = Vec::new();
-    if let (Some("manual"), Some(criteria)) = (kind.as_deref(), criteria) {
+    if !criteria.is_empty() {
         lines.push(format!("A person looks at this: {}", criteria.join("; ")));
     }
     if !tasks.is_empty() {
@@ -170,4 +194,21 @@ fn named_checks(description: &str) -> Vec<Check> {
         words::is_command(command).then(|| shell(command.trim(), None))
     });
     commands.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f30_every_part_of_a_composite_verification_counts() {
+        let file = r#"{"version": 1, "stories": [{"id": "US-1", "title": "Lamp", "passes": false, "verification":
+            {"type": "composite", "checks": [{"type": "command", "command": "make lamp"},
+             {"type": "composite", "checks": [{"type": "command", "command": "make cord"}]},
+             {"type": "manual", "criteria": ["it shines", "it is warm"]}]}}]}"#;
+        let text = Text::decode("docs/prd-status.json", file.as_bytes()).unwrap();
+        let story = &status(&text).unwrap().reading.plan.stories[0];
+        assert_eq!(story.checks, [shell("make lamp", None), shell("make cord", None)]);
+        assert_eq!(story.notes, "A person looks at this: it shines; it is warm");
+    }
 }
