@@ -24,14 +24,16 @@ pub enum Format {
     Copilot,
     /// The lines of `pi --mode json`.
     Pi,
+    /// The Agent Client Protocol, of any agent that speaks it on its standard streams.
+    Acp,
     /// Plain text.
     Text,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini, Self::Copilot, Self::Pi, Self::Text];
+    pub const ALL: [Self; 8] =
+        [Self::Claude, Self::Codex, Self::OpenCode, Self::Gemini, Self::Copilot, Self::Pi, Self::Acp, Self::Text];
 
     /// As written on the command line.
     pub fn as_str(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Format {
             Self::Gemini => "gemini",
             Self::Copilot => "copilot",
             Self::Pi => "pi",
+            Self::Acp => "acp",
             Self::Text => "text",
         }
     }
@@ -56,6 +59,7 @@ impl Format {
             let kind = event["type"].as_str().unwrap_or_default();
             let has = |key: &str| event.get(key).is_some();
             match kind {
+                _ if event["jsonrpc"] == "2.0" => return Self::Acp,
                 "thread.started" | "turn.started" | "item.started" | "item.completed" => return Self::Codex,
                 "init" | "message" if has("session_id") || has("role") => return Self::Gemini,
                 "session" | "agent_start" | "message_end" => return Self::Pi,
@@ -203,6 +207,8 @@ pub enum PromptDelivery {
     /// As its last argument, for a client that reads none from standard input. It is limited to [`LONGEST_ARGUMENT`]
     /// and shows in the list of processes.
     Argument,
+    /// In the conversation that its format is; standard input stays open until the turn is over.
+    Conversation,
 }
 
 /// The marks that an agent's session leaves in the environment of what it starts, by which another agent refuses to
@@ -268,7 +274,10 @@ impl Agent {
     fn own(client: &OwnClient, model: Option<&str>) -> Result<Self, AgentError> {
         let mut agent = Self::command(&client.command, client.format)?;
         agent.name.clone_from(&client.name);
-        agent.prompt = client.prompt;
+        // A conversation has its own way to give it.
+        if agent.prompt != PromptDelivery::Conversation {
+            agent.prompt = client.prompt;
+        }
         match (model, &client.model_flag) {
             (None, _) => {}
             (Some(model), Some(flag)) => {
@@ -318,7 +327,7 @@ impl Agent {
             format,
             program,
             arguments: words.collect(),
-            prompt: PromptDelivery::Stdin,
+            prompt: if format == Format::Acp { PromptDelivery::Conversation } else { PromptDelivery::Stdin },
             client: None,
         })
     }
@@ -357,7 +366,7 @@ impl Agent {
             (Some(client), _) => client.usage,
             (None, Format::Claude | Format::OpenCode | Format::Pi) => Reports::TokensAndCost,
             (None, Format::Codex | Format::Gemini) => Reports::Tokens,
-            (None, Format::Copilot | Format::Text) => Reports::Nothing,
+            (None, Format::Copilot | Format::Acp | Format::Text) => Reports::Nothing,
         }
     }
 

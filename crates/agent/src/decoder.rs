@@ -6,12 +6,13 @@ use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::signal::{self, SignalGrammar};
 
+pub use crate::acp::Errand;
 pub use crate::classify::{Clock, ProcessEnd};
 use crate::client::Format;
 use crate::event::{AgentEvent, Stream};
 use crate::notes::Notes;
 use crate::trace::Events;
-use crate::{classify, claude, codex, copilot, gemini, opencode, pi, sanitize, text};
+use crate::{acp, classify, claude, codex, copilot, gemini, opencode, pi, sanitize, text};
 
 /// How much of the final message goes into the report, in bytes.
 const LAST_WORDS: usize = 1000;
@@ -60,10 +61,25 @@ impl Decoder {
             Format::Gemini => Events::new(gemini::Gemini::default(), loop_after),
             Format::Copilot => Events::new(copilot::Copilot::default(), loop_after),
             Format::Pi => Events::new(pi::Pi::default(), loop_after),
+            Format::Acp => Events::new(acp::Acp::default(), loop_after),
             Format::Text => return Self { notes: Notes::new(), format: OfFormat::Text(text::Decoder::new(prompt)) },
         };
         let format = OfFormat::Events(Box::new(events));
         Self { notes: Notes::new(), format }
+    }
+
+    /// For a call that is talked with: [`Decoder::replies`] has what opens the conversation.
+    pub fn talking(errand: Errand, loop_after: u32) -> Self {
+        let events = Events::new(acp::Acp::talking(errand), loop_after);
+        Self { notes: Notes::new(), format: OfFormat::Events(Box::new(events)) }
+    }
+
+    /// What is to be written to the client now, after what was read so far.
+    pub fn replies(&mut self) -> Vec<u8> {
+        match &mut self.format {
+            OfFormat::Events(events) => events.replies(),
+            OfFormat::Text(_) => Vec::new(),
+        }
     }
 
     /// Takes the next bytes of a stream and adds the events in them to `out`.

@@ -4,6 +4,7 @@
 //! [`ralphloop_core::evidence::AgentReport`] come out of a [`decoder::Decoder`].
 #![forbid(unsafe_code)]
 
+mod acp;
 pub mod chain;
 mod classify;
 mod claude;

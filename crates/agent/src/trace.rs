@@ -82,6 +82,11 @@ pub(crate) trait Dialect: fmt::Debug + Send {
 
     /// What was used so far.
     fn usage(&self) -> Usage;
+
+    /// What is to be written to the client now; nothing where it is only read.
+    fn replies(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
 }
 
 /// A stream of JSON lines on its way through a dialect.
@@ -107,6 +112,10 @@ impl Events {
     pub(crate) fn stdout(&mut self, bytes: &[u8], notes: &mut Notes, out: &mut Vec<AgentEvent>) {
         let Self { lines, trace, dialect } = self;
         lines.push(bytes, |line| one_line(&line, dialect.as_mut(), trace, notes, out));
+    }
+
+    pub(crate) fn replies(&mut self) -> Vec<u8> {
+        self.dialect.replies()
     }
 
     pub(crate) fn finish(mut self, notes: &mut Notes, out: &mut Vec<AgentEvent>) -> (Seen, Usage) {

@@ -463,6 +463,8 @@ pub(crate) struct AgentsArguments {
 pub(crate) enum AgentsVerb {
     /// List them, which is done without a word too
     List,
+    /// What their attempts in this repository came to, and in which order `--choose` tries them
+    Stats,
 }
 
 /// `clean`

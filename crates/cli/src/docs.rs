@@ -73,6 +73,7 @@ fn the_document_of_the_agents_has_the_table_of_the_known_ones() {
         let prompt = match client.prompt {
             PromptDelivery::Stdin => "standard input",
             PromptDelivery::Argument => "last argument",
+            PromptDelivery::Conversation => "conversation",
         };
         let usage = match client.usage {
             Reports::TokensAndCost => "both",

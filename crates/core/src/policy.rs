@@ -1,10 +1,12 @@
 //! What the user decided about a run: limits, retries, what happens when a story is exhausted.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::Difficulty;
 use crate::ids::{AgentId, StoryId};
 use crate::learning::Learning;
 use crate::relay::Relay;
@@ -91,6 +93,9 @@ pub struct Policy {
     /// name none here.
     #[serde(default)]
     pub agents: Vec<AgentId>,
+    /// Another order for stories of some difficulty, by what earlier attempts came to.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub orders: BTreeMap<Difficulty, Vec<AgentId>>,
     /// Who looks at proven work before it lands.
     #[serde(default)]
     pub reviewer: Option<AgentId>,
@@ -139,6 +144,7 @@ impl Default for Policy {
             provider_backoff: Vec::new(),
             only: Vec::new(),
             agents: Vec::new(),
+            orders: BTreeMap::new(),
             reviewer: None,
             max_reviews: 2,
             relay: None,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER};
+use ralphloop_agent::decoder::{Clock, Ending};
 use ralphloop_agent::event::AgentEvent;
 use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::ids::StoryId;
@@ -192,13 +192,18 @@ async fn call(
     let sees = invoke::seen_by(agent, &settings.passing.agents);
     let call = invoke::call(agent, folder, prompt, &[], settings.times, cancel).seeing(sees);
     let mut running = spawner.start(call).await.map_err(DraftError::Start)?;
-    let mut decoder = Decoder::new(settings.agents.first().format, prompt, LOOP_AFTER);
+    let mut decoder = invoke::decoder(settings.agents.first(), folder, prompt);
+    running.say(&decoder.replies());
     let mut events = Vec::new();
     while let Some(chunk) = running.next().await {
         decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
+        running.say(&decoder.replies());
         for event in events.drain(..) {
             match event {
-                AgentEvent::Ended { .. } => running.saw_final_event(),
+                AgentEvent::Ended { .. } => {
+                    running.hang_up();
+                    running.saw_final_event();
+                }
                 AgentEvent::Repeating { .. } => running.stop(StopLevel::Gentle),
                 _ => {}
             }

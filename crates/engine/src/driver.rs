@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::journal::{Journal, JournalError};
 use crate::lane::Lanes;
 use crate::notice::Notices;
+use crate::outcomes::Outcomes;
 use crate::scribe::Scribe;
 use crate::timer::Timer;
 use crate::{clock, fold};
@@ -51,6 +52,7 @@ pub struct Driver {
     journal: Journal,
     /// Where the run's state is kept, for those who look at it.
     kept: PathBuf,
+    outcomes: Outcomes,
     lanes: Lanes,
     inbox: mpsc::UnboundedReceiver<Fact>,
     notices: Notices,
@@ -67,13 +69,25 @@ impl Driver {
     pub fn new(
         run: Run,
         journal: Journal,
-        kept: PathBuf,
+        (kept, outcomes): (PathBuf, Outcomes),
         lanes: Lanes,
         inbox: mpsc::UnboundedReceiver<Fact>,
         notices: Notices,
         forced: CancellationToken,
     ) -> Self {
-        Self { run, journal, kept, lanes, inbox, notices, scribe: None, forced, tasks: JoinSet::new(), timer: None }
+        Self {
+            run,
+            journal,
+            kept,
+            outcomes,
+            lanes,
+            inbox,
+            notices,
+            scribe: None,
+            forced,
+            tasks: JoinSet::new(),
+            timer: None,
+        }
     }
 
     /// The same, written down by `scribe`, which has begun.
@@ -121,7 +135,12 @@ impl Driver {
     fn take_in(&mut self, fact: Fact) -> Result<Vec<Effect>, DriveError> {
         let event = Event { at: clock::now(), fact };
         self.journal.append(&event)?;
+        let undecided = Outcomes::before(&self.run, &event.fact);
         let effects = self.run.step(&event);
+        if let Some(undecided) = undecided {
+            // Experience is worth no run: where it cannot be noted, it is lost.
+            drop(self.outcomes.note(&undecided, &self.run, event.at));
+        }
         fold::keep_now_and_then(&self.kept, &self.run, self.journal.place());
         self.write_down(&event);
         self.notices.event(&event);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use ralphloop_agent::client::{Agent, PromptDelivery};
-use ralphloop_agent::decoder::ProcessEnd;
+use ralphloop_agent::decoder::{Decoder, Errand, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::Stream as AgentStream;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +36,7 @@ pub(crate) fn call(
     let call = match invocation.prompt {
         PromptDelivery::Stdin => call.stdin_bytes(prompt.as_bytes()),
         PromptDelivery::Argument => call.arg(prompt),
+        PromptDelivery::Conversation => call.stdin_talk(),
     };
     call.environment(environment)
         .limits(Limits {
@@ -53,6 +54,17 @@ pub(crate) fn call(
 pub(crate) fn seen_by(agent: &Agent, passing: &Passing) -> Passing {
     let own = agent.client().into_iter().flat_map(|client| client.sign_in.variables.iter().chain(client.billed_by));
     passing.clone().and(own.filter_map(|name| Some(format!("{}_*", name.split_once('_')?.0))))
+}
+
+/// What reads the output of that call, and says what the agent is to be told.
+pub(crate) fn decoder(agent: &Agent, folder: &Path, prompt: &str) -> Decoder {
+    match agent.invocation().prompt {
+        PromptDelivery::Stdin | PromptDelivery::Argument => Decoder::new(agent.format, prompt, LOOP_AFTER),
+        PromptDelivery::Conversation => {
+            let errand = Errand { prompt: prompt.to_owned(), folder: folder.display().to_string() };
+            Decoder::talking(errand, LOOP_AFTER)
+        }
+    }
 }
 
 /// How the process ended, for the decoder.

@@ -28,6 +28,7 @@ pub mod lock;
 pub mod notice;
 pub mod notify;
 pub mod openspec_cli;
+pub mod outcomes;
 pub mod process;
 pub mod pull_request;
 mod requests;

@@ -1,5 +1,6 @@
 //! What a run is started with, decided and complete.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
@@ -93,6 +94,8 @@ pub struct Settings {
     pub times: Times,
     /// The agents, the preferred first.
     pub agents: Chain,
+    /// Earlier outcomes decide in which order the agents are tried.
+    pub choose: bool,
     /// Who looks at proven work before it lands.
     pub reviewer: Option<Agent>,
     /// How often a reviewer may send the work of an attempt back.
@@ -205,6 +208,8 @@ impl Settings {
             provider_backoff: self.provider_backoff.clone(),
             only: self.only.clone(),
             agents: self.agents.ids(),
+            // What the evidence says, the start of the run adds.
+            orders: BTreeMap::new(),
             reviewer: self.reviewer.as_ref().map(Agent::id),
             max_reviews: self.max_reviews,
             relay: self.relay.as_ref().map(Team::relay),

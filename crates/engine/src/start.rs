@@ -41,6 +41,7 @@ use crate::lane::{Foreseen, Lanes, Shared, Target, worktree};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices, Watch};
 use crate::notify::Notifier;
+use crate::outcomes::Outcomes;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
 use crate::sandbox;
@@ -446,6 +447,20 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     if let Some(inside) = &inside {
         policy.agents = vec![AgentId(inside.name.clone())];
     }
+    if settings.choose && inside.is_none() {
+        let outcomes = Outcomes::of(&state);
+        for (difficulty, order) in outcomes.orders(&policy.agents, clock::now()) {
+            if order != policy.agents {
+                let names: Vec<&str> = order.iter().map(AgentId::as_str).collect();
+                warnings.push(format!(
+                    "by what earlier attempts came to, agents are tried for {difficulty} stories in the order {}; `ralphloop \
+                     agents stats` says why",
+                    names.join(", ")
+                ));
+                policy.orders.insert(difficulty, order);
+            }
+        }
+    }
     let agent = inside.as_ref().map_or_else(|| settings.agents.to_string(), |inside| inside.name.clone());
     let sandbox = match asked {
         None if inside.is_none() => usual_sandbox(&settings, policy.place, &state, &spawner, &mut warnings).await,
@@ -512,6 +527,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let said = shared.sandbox.as_ref().map(ToString::to_string);
     let lanes = Lanes::new(shared, place);
     let kept = begun.folder.kept_state();
+    let kept = (kept, Outcomes::of(&state));
     let scribe = begin_to_write(scribe, &begun.folder, &mut warnings);
     let driver = Driver::new(begun.run.clone(), begun.journal, kept, lanes, inbox_out, notices, forced.clone())
         .written_down_by(scribe);

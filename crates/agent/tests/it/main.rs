@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
+mod acp;
 mod recordings;
 mod redaction;
 mod scenes;

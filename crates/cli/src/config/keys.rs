@@ -235,6 +235,9 @@ settings! {
         /// all. What every program needs (`PATH`, `HOME`, the language, proxies) passes anyway, and what the agent's own client is
         /// signed in by (`ANTHROPIC_*` for claude).
         agent_env: Vec<String> = vec!["*".to_owned()], File "NAME";
+        /// Let what earlier attempts in this repository came to decide which of several agents is tried first, for easy, medium
+        /// and hard stories each: `ralphloop agents stats` shows it. Those of whom nothing is known keep their order.
+        choose: bool = false, Flag "BOOL";
         /// An agent that looks at proven work before it lands, and may send it back. It sees the story, the change and which
         /// checks passed, and can write nothing. What it says is advice: an unclear answer is no objection.
         reviewer: Option<AgentName> = None, Flag "NAME[:MODEL]", "nobody";
@@ -248,7 +251,7 @@ settings! {
         /// story is complete.
         relay_rounds: Jobs = Jobs(NonZeroU32::MIN.saturating_add(1)), Flag "N";
         /// How the output of `agent_command` reads.
-        agent_format: AgentFormat = AgentFormat::Text, Flag "claude|codex|opencode|gemini|copilot|pi|text";
+        agent_format: AgentFormat = AgentFormat::Text, Flag "claude|codex|opencode|gemini|copilot|pi|acp|text";
     }
     "Attempts" {
         /// Attempts of a story after the first, each from its checkpoint.

@@ -96,6 +96,7 @@ impl Value for Prompt {
         match self.0 {
             PromptDelivery::Stdin => "stdin".to_owned(),
             PromptDelivery::Argument => "argument".to_owned(),
+            PromptDelivery::Conversation => "conversation".to_owned(),
         }
     }
 }

@@ -369,6 +369,8 @@ pub(crate) enum AgentFormat {
     Copilot,
     /// JSON lines as Pi writes them with `--mode json`
     Pi,
+    /// The Agent Client Protocol, which any agent may speak on its standard streams
+    Acp,
     /// Plain text
     Text,
 }
@@ -383,6 +385,7 @@ impl AgentFormat {
             Self::Gemini => Format::Gemini,
             Self::Copilot => Format::Copilot,
             Self::Pi => Format::Pi,
+            Self::Acp => Format::Acp,
             Self::Text => Format::Text,
         }
     }

@@ -1,5 +1,7 @@
 //! `agents`: which agents there are, and which of them could be used now.
 
+mod stats;
+
 use std::fmt::Write as _;
 
 use ralphloop_agent::chain::Chain;
@@ -19,6 +21,7 @@ use crate::output::{self, DIM, GOOD, one_line, styled};
 pub(super) fn agents(arguments: &AgentsArguments, host: &Host) -> Result<Exit, CliError> {
     match arguments.what.unwrap_or(AgentsVerb::List) {
         AgentsVerb::List => list(arguments.json, host),
+        AgentsVerb::Stats => stats::stats(arguments.json, host),
     }
 }
 

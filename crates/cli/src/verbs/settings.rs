@@ -75,6 +75,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             exit_grace: given.exit_grace,
         },
         agents: agents(config)?,
+        choose: given.choose,
         reviewer: reviewer(config)?,
         max_reviews: given.max_reviews,
         relay: relay(config)?,

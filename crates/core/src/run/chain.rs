@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Attempt, Run, StoryState};
+use crate::choice::Difficulty;
 use crate::evidence::AgentReport;
 use crate::ids::{AgentId, StoryId};
 use crate::outcome::Outcome;
@@ -117,6 +118,17 @@ impl Run {
         &self.chain
     }
 
+    /// The same in the order in which they are tried for that story, which evidence may have changed.
+    pub fn order(&self, story: &StoryId) -> &[AgentId] {
+        let difficulty = self.plan.story(story).map(Difficulty::of);
+        let order = difficulty.and_then(|difficulty| self.policy.orders.get(&difficulty));
+        // What was ranked for another chain ranks nobody.
+        let fits = |order: &&Vec<AgentId>| {
+            order.len() == self.chain.len() && order.iter().all(|agent| self.chain.contains(agent))
+        };
+        order.filter(fits).unwrap_or(&self.chain)
+    }
+
     /// Why an agent is not called just now; nothing if it can be.
     pub fn away(&self, agent: &AgentId) -> Option<&Away> {
         self.standings.get(agent).and_then(|standing| standing.away.as_ref()).filter(|away| !away.is_over(self.last_at))
@@ -145,7 +157,7 @@ impl Run {
     /// The agents that the story has not moved past.
     pub(super) fn candidates(&self, story: &StoryId) -> &[AgentId] {
         let rung = self.stories.get(story).map_or(0, |record| record.rung);
-        self.chain.get(rung..).unwrap_or_default()
+        self.order(story).get(rung..).unwrap_or_default()
     }
 
     /// The agent that an attempt of the story may begin with now.
@@ -328,13 +340,14 @@ impl Run {
     /// the chain that can be used, and says which; nothing if there is none.
     pub(super) fn move_up(&mut self, attempt: &Attempt) -> Option<AgentId> {
         let story = &attempt.id.story;
-        let failed = attempt.agent.as_ref().and_then(|agent| self.chain.iter().position(|one| one == agent));
+        let order = self.order(story).to_vec();
+        let failed = attempt.agent.as_ref().and_then(|agent| order.iter().position(|one| one == agent));
         let rung = self.stories.get(story)?.rung.max(failed.unwrap_or(0));
         let usable = |agent: &AgentId| !matches!(self.away(agent), Some(Away::Unusable { .. }));
-        let next = (rung + 1..self.chain.len()).find(|next| self.chain.get(*next).is_some_and(usable))?;
+        let next = (rung + 1..order.len()).find(|next| order.get(*next).is_some_and(usable))?;
         let record = self.stories.get_mut(story)?;
         (record.rung, record.on_rung, record.streak) = (next, 0, None);
-        self.chain.get(next).cloned()
+        order.get(next).cloned()
     }
 
     /// Stories that have moved up to agents of which none can be used any more. The first names the reason.

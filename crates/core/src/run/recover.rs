@@ -48,6 +48,7 @@ impl Run {
         // What lies in lanes of one kind is put right there before lanes of another kind are used.
         let lies_somewhere = !(self.is_idle() && self.unclean.is_empty());
         let place = if lies_somewhere { self.policy.place } else { policy.place };
+        let reordered = self.policy.orders != policy.orders;
         self.policy = Policy { place, ..policy.clone() };
         self.learnings.merge(&policy.learnings);
         agent.clone_into(&mut self.agent);
@@ -67,6 +68,9 @@ impl Run {
         // Whoever takes up a run that had ended may have done something about its agents.
         let cut_off = !matches!(was, Activity::Ended(_));
         self.adopt_chain(&policy.agents, agent, cut_off);
+        if reordered {
+            self.stories.values_mut().for_each(|record| (record.rung, record.on_rung) = (0, 0));
+        }
         if let Activity::Ending(outcome) | Activity::Ended(outcome) = &was
             && a_person_acted(outcome)
         {

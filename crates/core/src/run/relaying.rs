@@ -26,6 +26,8 @@ pub(super) struct Relaying {
     same: Option<(TreeId, u32)>,
     /// Calls made for it.
     legs: u32,
+    /// Who ran which role.
+    runners: Vec<(String, AgentId)>,
     /// Its turn is over: what comes now are repairs.
     over: bool,
 }
@@ -34,6 +36,11 @@ impl Attempt {
     /// The leg of the relay that its agent runs.
     pub fn leg(&self) -> Option<&Leg> {
         self.relaying.as_ref().filter(|relaying| !relaying.over).map(|relaying| &relaying.leg)
+    }
+
+    /// The roles of its relay that have had their turn, and who ran them.
+    pub fn runners(&self) -> &[(String, AgentId)] {
+        self.relaying.as_ref().map_or(&[], |relaying| relaying.runners.as_slice())
     }
 
     /// Which repair a call is, from 1; 0 for the attempt's first call and for the legs of a relay.
@@ -52,7 +59,8 @@ impl Run {
         let leg = Leg { role, team, place: 0, round: 1, rounds: relay.rounds.max(1), baton: Vec::new() };
         if let Some(attempt) = self.attempts.get_mut(&id.story) {
             let (leg, brief) = (leg.clone(), Box::new(brief.clone()));
-            attempt.relaying = Some(Relaying { leg, brief, notes: Vec::new(), same: None, legs: 1, over: false });
+            attempt.relaying =
+                Some(Relaying { leg, brief, notes: Vec::new(), same: None, legs: 1, runners: Vec::new(), over: false });
         }
         Brief { leg: Some(Box::new(leg)), ..brief }
     }
@@ -92,6 +100,11 @@ impl Run {
         };
         relaying.same = Some((tree.tree.clone(), times));
         let (role, round) = (relaying.leg.role.name.clone(), relaying.leg.round);
+        if let Some(agent) = attempt.agent.clone().map(|agent| (role.clone(), agent))
+            && !relaying.runners.contains(&agent)
+        {
+            relaying.runners.push(agent);
+        }
         relaying.notes.push(Note { role, round, complete, text: report.handover.clone() });
         let is_last = relaying.leg.closes_the_round();
         let next = if is_last { 0 } else { relaying.leg.place + 1 };

@@ -142,7 +142,7 @@ impl Providers {
         let troubles =
             (policy.provider_retries as usize + 1) * Policy { place: run.policy().place, ..policy.clone() }.lanes();
         let failed = |agent: &AgentId| self.failures_in_a_row.get(agent).is_some_and(|n| *n as usize >= troubles);
-        let chain = run.chain();
+        let chain = run.order(&attempt.story);
         if chain.len() < 2 && failed(agent) {
             return Err(format!("calls of {agent} do not get through, again and again"));
         }

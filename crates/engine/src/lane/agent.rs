@@ -167,7 +167,7 @@ pub(super) async fn carry_out(
 
 /// Whether the agent can be given so long a prompt.
 fn fits(prompt: &str, delivery: PromptDelivery) -> bool {
-    delivery == PromptDelivery::Stdin || prompt.len() <= LONGEST_ARGUMENT
+    delivery != PromptDelivery::Argument || prompt.len() <= LONGEST_ARGUMENT
 }
 
 /// Why we ended the agent ourselves, if we did.
@@ -206,7 +206,8 @@ async fn watch(
     let agent = &with.agent;
     let mut ours = None;
     let mut transcript = begin_transcript(parts, site, &mut ours);
-    let mut decoder = Decoder::new(agent.format, prompt, LOOP_AFTER);
+    let mut decoder = invoke::decoder(agent, site.folder, prompt);
+    running.say(&decoder.replies());
     let mut events = Vec::new();
     let mut hurried = false;
     let mut unflushed = false;
@@ -234,6 +235,7 @@ async fn watch(
         unflushed = true;
         let Some(chunk) = chunk else { break };
         decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
+        running.say(&decoder.replies());
         if let Some(recorder) = &transcript
             && recorder.write(stream_of(chunk.stream), chunk.bytes).await.is_err()
         {
@@ -242,7 +244,10 @@ async fn watch(
         }
         for event in events.drain(..) {
             match &event {
-                AgentEvent::Ended { .. } => running.saw_final_event(),
+                AgentEvent::Ended { .. } => {
+                    running.hang_up();
+                    running.saw_final_event();
+                }
                 AgentEvent::Repeating { call, times } if ours.is_none() => {
                     ours = Some(OurReason::Loop { call: call.clone(), times: *times });
                     running.stop(StopLevel::Gentle);

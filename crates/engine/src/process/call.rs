@@ -44,13 +44,15 @@ pub struct Call {
     pub(crate) confined: Option<Box<Confined>>,
 }
 
-/// What a program reads. Never the terminal and never a pipe that stays open.
+/// What a program reads. Never the terminal, and no pipe that stays open but for one that is talked with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stdin {
     /// Nothing: `/dev/null`.
     Null,
     /// These bytes, then the end. A program that does not read them is no error.
     Bytes(Vec<u8>),
+    /// What it is told while it runs: see [`Running::say`](super::Running::say).
+    Talk,
 }
 
 /// How long a program may take. All are observed time: see [`Running`](super::Running).
@@ -177,6 +179,13 @@ impl Call {
     #[must_use]
     pub fn stdin_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Stdin::Bytes(bytes.into());
+        self
+    }
+
+    /// Keeps the program's standard input open, to talk with it.
+    #[must_use]
+    pub fn stdin_talk(mut self) -> Self {
+        self.stdin = Stdin::Talk;
         self
     }
 

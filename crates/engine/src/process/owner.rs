@@ -132,7 +132,7 @@ impl Owner {
         let (stderr, child_stderr) = io::pipe()?;
         let (child_stdin, stdin) = match call.stdin {
             Stdin::Null => (None, None),
-            Stdin::Bytes(_) => {
+            Stdin::Bytes(_) | Stdin::Talk => {
                 let (reader, writer) = io::pipe()?;
                 (Some(OwnedFd::from(reader)), Some(OwnedFd::from(writer)))
             }

@@ -189,6 +189,16 @@ impl Running {
         Ok(Ending { exit, leaked: self.leaked, stayed })
     }
 
+    /// Says something to a program whose standard input is open; one that does not read is no error.
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.stdin.say(bytes);
+    }
+
+    /// Closes the program's standard input, once all that was said is written.
+    pub fn hang_up(&mut self) {
+        self.stdin.hang_up();
+    }
+
     /// The program has reported its result and has to exit by itself within the limit for that. If it stays, it is
     /// ended and counts as having ended by itself.
     pub fn saw_final_event(&mut self) {
