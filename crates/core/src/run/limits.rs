@@ -155,7 +155,8 @@ impl Run {
             return self.end(outcome);
         }
         self.activity = Activity::Working;
-        Vec::new()
+        // Calls that are held wait for the same agents, and no timer will wake the run up for them.
+        self.put_back_the_lost()
     }
 
     /// Goes on with a wait that is not over.

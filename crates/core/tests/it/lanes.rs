@@ -7,7 +7,7 @@ use ralphloop_core::effect::Effect;
 use ralphloop_core::event::{CheckRef, CheckStage, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{CheckResult, Merge};
 use ralphloop_core::ids::{CallNumber, LaneId};
-use ralphloop_core::outcome::Outcome;
+use ralphloop_core::outcome::{Bound, Outcome};
 use ralphloop_core::policy::{Budget, OnExhausted, Place, Policy};
 use ralphloop_core::run::{Activity, StoryState};
 
@@ -408,6 +408,27 @@ fn repairs_are_held_while_the_provider_is_waited_for_and_made_when_that_is_over(
     assert_eq!(play.count("agent S1#1 call 1"), 0, "the same provider would refuse it: {:#?}", play.log);
     assert_eq!(play.end(), Outcome::Complete);
     assert!(place_of(&play, "agent S1#1 call 1") < place_of(&play, "begin S2#2"), "{:#?}", play.log);
+}
+
+#[test]
+fn what_is_held_for_a_provider_that_then_says_it_is_away_for_too_long_is_put_back_and_the_run_ends() {
+    let away = START.after(Duration::from_hours(24));
+    let stories = vec![story("S1"), story("S2"), story("S3")];
+    let calls = [complete(), limit(None), limit(Some(away))];
+    let mut play = Play::new(stories, lanes(3)).agents(calls).check(CheckRef::Gate(0), [red("exit code 1")]);
+    for story in ["S1", "S2", "S3"] {
+        play.until_of(story, agent);
+    }
+    play.until_of("S2", revert);
+    play.answer();
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
+    play.answer();
+    play.until_of("S3", revert);
+    play.answer();
+    assert_eq!(play.count("revert S1#1"), 1, "nobody would ever wake up for it: {:#?}", play.log);
+    play.open.retain(|e| !matches!(e, Effect::Sleep { .. }));
+    assert!(matches!(play.end(), Outcome::BoundReached { bound: Bound::LimitWait, .. }), "{:#?}", play.log);
+    assert_eq!((play.state("S1"), play.record("S1").charged), (&StoryState::Pending, 0));
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! What a seed decides before anything happens: the work, the policy, and how bad the world is.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use ralphloop_core::choice::Difficulty;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::{AgentId, TaskId};
 use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
@@ -89,12 +91,13 @@ impl Scenario {
         let gates = (0..*rng.pick(&[0, 1, 1, 2, 2]))
             .map(|n| Gate { name: format!("gate {n}"), command: format!("gate-{n}") })
             .collect();
-        let agents = (0..*rng.pick(&[0, 1, 2, 3, 3])).map(|n| AgentId(format!("agent {n}"))).collect();
+        let agents: Vec<AgentId> = (0..*rng.pick(&[0, 1, 2, 3, 3])).map(|n| AgentId(format!("agent {n}"))).collect();
         let reviewer = rng.chance(300).then(|| AgentId(format!("agent {}", rng.below(5))));
         let max_reviews = u32::try_from(rng.below(3)).unwrap_or(0);
+        let orders = orders(rng, &agents);
         let relay = rng.chance(250).then(|| relay(rng));
         let policy =
-            Policy { place, jobs: jobs(rng), agents, reviewer, max_reviews, relay, ..policy(rng, gates, &stories) };
+            Policy { place, jobs: jobs(rng), agents, orders, reviewer, max_reviews, relay, ..policy(rng, gates, &stories) };
         let faults = Faults {
             crash: *rng.pick(&[0, 5, 20, 60]),
             doubled: *rng.pick(&[0, 50, 300]),
@@ -116,6 +119,17 @@ impl Scenario {
         let faults = if place == Place::Worktrees && rng.chance(500) { faults.kinder() } else { faults };
         Self { plan: plan(stories), policy, faults }
     }
+}
+
+/// Another order of the agents for some stories.
+fn orders(rng: &mut Rng, agents: &[AgentId]) -> BTreeMap<Difficulty, Vec<AgentId>> {
+    let some = |rng: &mut Rng| rng.chance(200) && agents.len() > 1;
+    let mut turned = |difficulty| {
+        let mut order = agents.to_vec();
+        order.rotate_left(1 % agents.len().max(1));
+        some(rng).then_some((difficulty, order))
+    };
+    Difficulty::ALL.into_iter().filter_map(&mut turned).collect()
 }
 
 /// Some roles, some with agents of their own, which may be those of the chain or others.

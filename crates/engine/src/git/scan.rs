@@ -174,13 +174,17 @@ impl Repository {
     /// The same answers, where git has also been asked which of some new files it ignores.
     async fn ask_about(&self, known: &Answers, new: Vec<RelPath>) -> Result<Arc<Answers>, ScanError> {
         const NONE: i32 = 1;
-        let question = self.read().args(["check-ignore", "-z", "--stdin"]).stdin(new.join(&0));
+        // It refuses literal paths, and takes a colon at the beginning for more than a name.
+        const HERE: &[u8] = b"./";
+        let asked = new.iter().flat_map(|path| [HERE, path, b"\0"].concat()).collect::<Vec<u8>>();
+        let question = self.read().args(["check-ignore", "-z", "--stdin"]).env("GIT_LITERAL_PATHSPECS", "0").stdin(asked);
         let answer = question.answer().await?;
         if !answer.success() && answer.code != Some(NONE) {
             // It does not look behind links, nor into other repositories; the whole question leaves these out by itself.
             return self.ask().await;
         }
-        let ignored = known.ignored.iter().cloned().chain(answer.items().map(<[u8]>::to_vec)).collect();
+        let named = answer.items().map(|path| path.strip_prefix(HERE).unwrap_or(path).to_vec());
+        let ignored = known.ignored.iter().cloned().chain(named).collect();
         Ok(Arc::new(Answers { ignored, settings: known.settings.clone(), outside: known.outside.clone() }))
     }
 
