@@ -219,7 +219,7 @@ mod tests {
         let world = world(KEEP_EVERY + 5);
         let text = fs::read_to_string(&world.kept).unwrap();
         for other in [
-            text.replacen("sentence 7 of them", "sentence 7 of mine", 1),
+            text.replacen("sentence 990 of them", "sentence 990 of mine", 1),
             text[..text.len() - 9].to_owned(),
             text.replacen("\"program\":\"", "\"program\":\"9", 1),
             String::new(),

@@ -58,7 +58,7 @@ pub(super) fn verify_log(arguments: &VerifyLogArguments, host: &Host) -> Result<
     let mut text = String::new();
     for fault in &faults {
         let at = fault.line.map_or_else(String::new, |line| format!("{}:{line}: ", folder.journal().display()));
-        text.push_str(&format!("{} {}{}\n", styled(BAD, "✗"), one_line(&at), one_line(&fault.why)));
+        text.push_str(&format!("{} {}\n", styled(BAD, "✗"), one_line(&format!("{at}{}", fault.why))));
     }
     for note in &notes {
         text.push_str(&format!("note: {}\n", one_line(note)));

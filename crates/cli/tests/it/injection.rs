@@ -177,10 +177,10 @@ fn a_secret_gets_out_by_no_way_that_an_agent_has() {
         let mut scene = prd_scene(
             &[story("S1", "Alpha lamp")],
             &AgentScript::always([
-                call().say(text).stderr(&format!("{text}\n")).failed(&text.replace('\n', " ")),
+                call().say(text).stderr(&format!("{text}\n")).failed(&text.replace('\n', "")),
                 call()
                     .write("a.txt", "on")
-                    .say(&format!("<learning>{}</learning>", text.replace('\n', " ")))
+                    .say(&format!("<learning>{}</learning>", text.replace('\n', "")))
                     .complete(),
             ]),
         );

@@ -93,10 +93,12 @@ fn of_two_hundred_secrets_that_are_said_none_is_kept_shown_sent_or_committed() {
         first = first.say(&text.join("\n")).think(&text.join("\n")).stderr(&(text.join("\n") + "\n"));
         first = first.tool("Bash", &serde_json::json!({"command": text[0]}), &text.join("\n"));
     }
-    let last = lines.last().unwrap().replace('\n', " ");
+    // What is said in one line has no ends of lines to be wrapped at.
+    let last = lines.last().unwrap().replace('\n', "");
     scene.scripted_agent(&AgentScript::always([
         first.failed(&format!("no: {} {last}", samples[0].text)),
         call().write("a.txt", "on").say(&lines[0]).complete(),
+        call().write("a.txt", "on").write("b.txt", "on").complete(),
     ]));
     let (notes, once) = (scene.outside("notes"), scene.outside("once"));
     let gate = format!(
@@ -128,8 +130,7 @@ fn the_screen_shows_no_secret_that_an_agent_says() {
     let mut screen = scene.on_screen("run prd.json --no-gates --tui");
     screen.sees("found the key [redacted] here");
     nothing_of(&samples, &("the screen".to_owned(), screen.text()));
-    screen.types("Q");
-    screen.types("y");
+    screen.types("qqq");
     drop(screen.ends());
 }
 
@@ -158,8 +159,10 @@ fn a_story_that_brings_a_secret_is_stopped_before_its_commit_and_lands_once_it_i
 #[test]
 fn what_no_commit_should_hold_stops_a_story_and_a_person_can_let_it_pass() {
     let key = corpus().into_iter().find(|sample| sample.shape == "private key").unwrap();
+    // A file that is nothing but a key is held back as a whole.
+    let with_key = format!("key: {}", key.text);
     for (file, text, why) in [
-        ("deploy/notes.md", key.text.as_str(), "deploy/notes.md:1: a private key"),
+        ("deploy/notes.md", with_key.as_str(), "deploy/notes.md:1: a private key"),
         ("tool", "\u{7f}ELF\u{2}\u{1}\u{1}", "tool: it is a compiled program"),
         ("ralphloop.toml", "no_gates = true\n", "ralphloop.toml: it says how the loop judges"),
     ] {

@@ -422,7 +422,7 @@ fn what_two_formats_claim_is_refused_by_every_verb_with_the_ways_to_name_it() {
         let call = |work| scene.run(&[&[verb, work], more].concat()).exits(2);
         call("specs/lamp").says("kiro or speckit").says("kiro:specs/lamp");
         call("lamp").says("kiro:lamp").says("speckit:lamp");
-        call("n.md").says("markdown, fixplan").says("markdown:n.md");
+        call("n.md").says("markdown or kiro").says("markdown:n.md");
     }
     scene.run(&["list"]).exits(0).says("kiro:lamp").says("speckit:lamp");
     scene.run(&["show", "kiro:lamp"]).exits(0).says("Bulb");

@@ -107,12 +107,14 @@ impl Run {
             effects.extend(self.begin(story));
         }
         effects.extend(self.put_back_the_lost());
+        let held = self.held();
+        // Nobody is waited for who could not be called then.
+        let used_up = || self.stories_used_up().or_else(|| self.bound_reached().filter(|_| !held.is_empty()));
         if self.is_idle()
-            && let Some(outcome) = self.stories_used_up()
+            && let Some(outcome) = used_up()
         {
             return self.end(outcome);
         }
-        let held = self.held();
         if !held.is_empty() {
             effects.extend(self.hold(&held));
             return effects;

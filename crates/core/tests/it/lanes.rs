@@ -419,6 +419,7 @@ fn what_is_held_for_a_provider_that_then_says_it_is_away_for_too_long_is_put_bac
     for story in ["S1", "S2", "S3"] {
         play.until_of(story, agent);
     }
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
     play.until_of("S2", revert);
     play.answer();
     play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));

@@ -163,6 +163,11 @@ impl Watch {
         if self.turn.as_ref().is_some_and(|id| run.attempt(id).is_none()) {
             self.turn = None;
         }
+        // A repair that waits for its agent makes other work of it, as one that begins does.
+        let held = run.attempts().filter(|a| matches!(a.phase, Phase::Held { .. })).map(|a| a.id.clone());
+        for id in held.collect::<Vec<_>>() {
+            self.release(&id);
+        }
         let lanes: BTreeSet<LaneId> = run.attempts().map(|a| a.lane).collect();
         if lanes.len() != run.attempts().len() {
             return Err("two attempts live in one lane".to_owned());

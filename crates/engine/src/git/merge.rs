@@ -115,12 +115,23 @@ impl Repository {
             self.write().args(["read-tree", "--reset", "-u", onto.as_str()]).run().await?;
         } else {
             // The index holds the work now, and the tree is the same.
-            self.write().args(["read-tree", "-m", "-u", &trial.work.0, onto.as_str()]).run().await?;
+            self.move_tree(&trial.work.0, onto.as_str()).await?;
         }
         self.write().args(["update-ref", "--no-deref", "HEAD", onto.as_str()]).run().await?;
         self.checkpoint(&checkpoint.name).await?;
-        self.write().args(["read-tree", "-m", "-u", onto.as_str(), &trial.tree]).run().await?;
-        Ok(())
+        Ok(self.move_tree(onto.as_str(), &trial.tree).await?)
+    }
+
+    /// Moves the index and the working tree from one tree on to another.
+    async fn move_tree(&self, from: &str, to: &str) -> Result<(), GitError> {
+        let read_tree = || self.write().args(["read-tree", "-m", "-u", from, to]);
+        if read_tree().answer().await?.success() {
+            return Ok(());
+        }
+        // It goes by the times of files, and one may have been written since with what it held. The answer says only that
+        // something differs.
+        self.write().args(["update-index", "-q", "--refresh"]).answer().await?;
+        read_tree().run().await.map(drop)
     }
 
     /// Takes files, in the index and the working tree, as a commit has them; those that it does not have go.
@@ -167,7 +178,7 @@ impl Repository {
             names.push(0);
         }
         if !names.is_empty() {
-            let checkout = ["checkout-index", "--force", "--quiet", "-z", "--stdin"];
+            let checkout = ["checkout-index", "--force", "--index", "--quiet", "-z", "--stdin"];
             self.write().args(checkout).stdin(names).run().await?;
         }
         Ok(())

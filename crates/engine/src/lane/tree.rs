@@ -269,8 +269,8 @@ impl From<LandError> for Refusal {
             LandError::Objected { objections } => Self::Refused {
                 by: "the commit was stopped, since it would hold what no commit should".to_owned(),
                 output: format!(
-                    "{}\nTake it out: read a secret from the environment, build what can be built. If it is meant to be \
-                     there, a person has to name the file in `commit_anyway`.",
+                    "Take it out: read a secret from the environment, build what can be built. If it is meant to be there, \
+                     a person has to name the file in `commit_anyway`.\n{}",
                     objections.join("\n")
                 ),
             },

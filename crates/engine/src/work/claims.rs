@@ -46,17 +46,19 @@ fn shows_itself(scheme: Scheme, text: &str) -> bool {
     let heading = |line: &str| Some(line.trim_start_matches('#')).filter(|rest| *rest != line).map(str::to_owned);
     let item = |line: &str| line.split_once("] ").map(|(_, item)| item.to_owned());
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let is_numbered = |text: &str| {
+        let text = text.trim_start();
+        let number = digits(text);
+        number > 0 && text[number..].starts_with(". ")
+    };
     match scheme {
         Scheme::FixPlan => lines.filter_map(heading).any(|heading| heading.to_lowercase().contains("priority")),
         // `## 1. Group`, and below it `- [ ] 1.1 task`.
-        Scheme::OpenSpec => lines.filter_map(heading).any(|heading| {
-            let heading = heading.trim_start();
-            let number = digits(heading);
-            number > 0 && heading[number..].starts_with(". ")
-        }),
+        Scheme::OpenSpec => lines.filter_map(heading).any(|heading| is_numbered(&heading)),
         // `- [ ] T001 task`.
         Scheme::SpecKit => lines.filter_map(item).any(|item| item.strip_prefix('T').map_or(0, digits) >= 3),
-        Scheme::Kiro => text.contains("_Requirements:"),
+        // `- [ ] 1. task`.
+        Scheme::Kiro => text.contains("_Requirements:") || lines.filter_map(item).any(|item| is_numbered(&item)),
         _ => true,
     }
 }

@@ -334,11 +334,11 @@ fn a_tasks_md_elsewhere_is_known_by_what_stands_beside_it() {
 fn a_file_that_several_formats_can_read_says_which() {
     let issues = r#"[{"number": 1, "title": "a", "state": "OPEN"}]"#;
     let project = project(&[
-        ("notes.md", BOXES),
+        ("notes.md", "# P\n\n## A\n\n- [ ] a\n"),
         ("urgent.md", "## High Priority\n\n- [ ] a\n"),
         ("grouped.md", "## 1. Lamps\n\n- [ ] 1.1 a\n"),
         ("phases.md", "## Phase 1\n\n- [ ] T001 [P] a\n"),
-        ("asked.md", "- [ ] 1. a\n  - _Requirements: 1.1_\n"),
+        ("asked.md", "- [ ] a\n  - _Requirements: 1.1_\n"),
         ("issues.json", issues),
         ("list.json", STORIES),
         ("other.json", "{}"),
