@@ -117,7 +117,9 @@ mod tests {
 
     fn learned(texts: &[&str]) -> Learnings {
         let mut learnings = Learnings::default();
-        texts.iter().for_each(|text| learnings.add(text, None));
+        for text in texts {
+            learnings.add(text, None);
+        }
         learnings
     }
 

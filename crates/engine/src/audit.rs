@@ -64,19 +64,19 @@ pub fn check(journal: &Path) -> Result<Checked, FileError> {
             break;
         };
         let (line, after) = rest.split_at(end + 1);
-        let mut fault = |line: u64, why: String| faults.push(Fault { line, why });
+        let mut report = |line: u64, why: String| faults.push(Fault { line, why });
         match serde_json::from_slice::<Link>(&line[..end]) {
-            Err(error) => fault(number, format!("it is no event any more: {error}")),
+            Err(error) => report(number, format!("it is no event any more: {error}")),
             Ok(link) => {
                 match link.prev {
                     Some(prev) if prev == place.link() => chained = true,
                     // A break says that what stands before the line is another than when it was written. Once is enough.
                     Some(_) if link.seq == expected && !broken => {
-                        fault(number.saturating_sub(1).max(1), "it was changed after it was written".to_owned());
+                        report(number.saturating_sub(1).max(1), "it was changed after it was written".to_owned());
                         (chained, broken) = (true, true);
                     }
                     Some(_) => {}
-                    None if chained => fault(number, "it has no link to the line before it: it was put in".to_owned()),
+                    None if chained => report(number, "it has no link to the line before it: it was put in".to_owned()),
                     None => unchained += 1,
                 }
                 if link.seq != expected {
@@ -84,7 +84,7 @@ pub fn check(journal: &Path) -> Result<Checked, FileError> {
                         "it is event {} where event {expected} should be: lines were taken out, put in or moved",
                         link.seq
                     );
-                    fault(number, why);
+                    report(number, why);
                 }
                 expected = link.seq + 1;
             }

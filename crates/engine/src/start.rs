@@ -51,7 +51,7 @@ use crate::signals::Signals;
 use crate::work::{self, WorkError, WorkRef, landed};
 use crate::{clock, cut_off, git, learnings};
 use ground::{Ground, left_by_an_attempt};
-use guard::{asked_sandbox, refuse_protected, usual_sandbox};
+use guard::{asked_sandbox, refuse_protected};
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -432,7 +432,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     locks.extend(lock_branch(&repository, branch.as_deref(), earlier.run.as_ref())?);
     end_leftovers(&state).await;
     refuse_protected(&repository, &settings, branch.as_deref(), earlier.run.as_ref())?;
-    let asked = asked_sandbox(&settings, inside.is_some(), &state, &spawner).await?;
+    let sandbox = asked_sandbox(&settings, inside.is_some(), &state, &spawner).await?;
     let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
     let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
@@ -462,10 +462,6 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         }
     }
     let agent = inside.as_ref().map_or_else(|| settings.agents.to_string(), |inside| inside.name.clone());
-    let sandbox = match asked {
-        None if inside.is_none() => usual_sandbox(&settings, policy.place, &state, &spawner, &mut warnings).await,
-        other => other,
-    };
     let (inbox, inbox_out) = mpsc::unbounded_channel();
     let (mut notices, watch) = notice::channel();
     let events = notices.another();

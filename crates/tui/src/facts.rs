@@ -206,13 +206,12 @@ impl Try {
                 None
             }
             Fact::AgentEnded { call, report, .. } => {
-                match self.calls.iter_mut().find(|known| known.number == *call) {
-                    Some(known) => known.report = Some(report.clone()),
+                let report = Some(report.clone());
+                if let Some(known) = self.calls.iter_mut().find(|known| known.number == *call) {
+                    known.report = report;
+                } else {
                     // It ended before it began: it could not be started.
-                    None => {
-                        let report = Some(report.clone());
-                        self.calls.push(Called { number: *call, which, began: event.at, report });
-                    }
+                    self.calls.push(Called { number: *call, which, began: event.at, report });
                 }
                 None
             }

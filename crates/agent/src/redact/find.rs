@@ -159,7 +159,9 @@ impl Finder {
         }
         for name in NAMED {
             let capital = name[..1].to_uppercase() + &name[1..];
-            [(*name).to_owned(), name.to_uppercase(), capital].into_iter().for_each(|name| add(name, Mark::Named));
+            for name in [(*name).to_owned(), name.to_uppercase(), capital] {
+                add(name, Mark::Named);
+            }
         }
         add("-----BEGIN ".to_owned(), Mark::PrivateKey);
         add("://".to_owned(), Mark::Address);
@@ -284,7 +286,7 @@ fn form(joined: &Joined<'_>, start: usize, end: usize, rule: &'static Rule) -> L
     let in_base64 = matches!(text.get(at), Some(b'+' | b'/')) && prefix.iter().all(u8::is_ascii_alphanumeric);
     let is_secret = tail.len() >= rule.least
         && ends_here
-        && !(in_base64 && !joined.is_break(at))
+        && (!in_base64 || joined.is_break(at))
         && rule.demand.is_met(tail)
         && !is_placeholder(tail);
     let from = if rule.keeps_prefix { end } else { start };
@@ -356,7 +358,7 @@ fn address(joined: &Joined<'_>, start: usize, end: usize) -> Look {
         text[..start].iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(byte)).count();
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b"@/'\"\\<>`".contains(byte);
     let word = |from: usize, most: usize| -> usize {
-        let until = text[from..].iter().take(most).position(|byte| ends(byte)).unwrap_or(most.min(text.len() - from));
+        let until = text[from..].iter().take(most).position(ends).unwrap_or(most.min(text.len() - from));
         from + until
     };
     let user_end = word(end, 400);

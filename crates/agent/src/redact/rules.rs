@@ -262,7 +262,7 @@ pub(super) const RULES: &[Rule] = &[
 impl Demand {
     /// Whether a tail meets it.
     pub(super) fn is_met(self, tail: &[u8]) -> bool {
-        let dots = || tail.iter().filter(|byte| **byte == b'.').count();
+        let dots = || tail.split(|byte| *byte == b'.').count() - 1;
         match self {
             Nothing => true,
             NoWords => tail.iter().any(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase()),
@@ -343,7 +343,9 @@ pub(super) fn looks_random(text: &[u8]) -> bool {
         .filter(|pair| matches!((kind(&pair[0]), kind(&pair[1])), ((true, _), (_, true)) | ((_, true), (true, _))))
         .count();
     let mut seen = [0_u32; 256];
-    text.iter().for_each(|byte| seen[usize::from(*byte)] += 1);
+    for byte in text {
+        seen[usize::from(*byte)] += 1;
+    }
     let different = seen.iter().filter(|count| **count > 0).count();
     turns >= 3 && different >= 9 && !is_uuid(text)
 }

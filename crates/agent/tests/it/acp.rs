@@ -62,7 +62,7 @@ fn a_conversation_gives_the_prompt_answers_what_is_asked_and_comes_to_its_end() 
     assert_eq!((&told[4]["id"], &told[4]["result"]["outcome"]["optionId"]), (&"ask-1".into(), &"y".into()));
     assert_eq!((&report.end, &report.claim), (&AgentEnd::Finished, &Claim::Complete));
     assert_eq!((report.usage.input_tokens, report.usage.output_tokens), (Some(100), Some(9)));
-    assert_eq!(report.usage.cost.map(|cost| cost.dollars()), Some(0.25));
+    assert_eq!(report.usage.cost.map(ralphloop_core::units::Usd::dollars), Some(0.25));
     assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolFinished { ok: true, .. })), "{events:?}");
 }
 

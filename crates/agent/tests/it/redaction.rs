@@ -30,9 +30,9 @@ fn json(text: &str) -> String {
 }
 
 /// Wrapped after so many characters.
-fn wrapped(text: &str, width: usize, with: &str) -> String {
+fn wrapped(text: &str, width: usize, between: &str) -> String {
     let characters: Vec<char> = text.chars().collect();
-    characters.chunks(width).map(|line| line.iter().collect::<String>()).collect::<Vec<_>>().join(with)
+    characters.chunks(width).map(|line| line.iter().collect::<String>()).collect::<Vec<_>>().join(between)
 }
 
 #[test]
@@ -107,9 +107,9 @@ fn known_values_are_masked_in_every_writing() {
         let redactor = Redactor::new([("LAMP_API_KEY", value.as_str())]);
         let percent: String = value.bytes().fold(String::new(), |mut text, byte| {
             if byte.is_ascii_alphanumeric() {
-                text.push(char::from(byte))
+                text.push(char::from(byte));
             } else {
-                write!(text, "%{byte:02X}").unwrap()
+                write!(text, "%{byte:02X}").unwrap();
             }
             text
         });

@@ -307,7 +307,7 @@ settings! {
     }
     "Sandbox" {
         /// What keeps agents and gates inside. If it is asked for and this machine has none, the run does not start.
-        sandbox: Option<Sandbox> = None, Flag "off|workspace|strict", "off in place; workspace in worktrees, where the system can";
+        sandbox: Sandbox = Sandbox::Off, Flag "off|workspace|strict";
         /// Folders that confined agents and gates can also write, such as caches of dependencies: absolute, or below `~/`.
         sandbox_write: Vec<PathBuf> = Vec::new(), File "DIR", "none";
         /// Files and folders that they can also read where the sandbox hides them: absolute, or below `~/`.

@@ -115,10 +115,9 @@ fn resources(config: &Config) -> Resources {
 /// What is to keep agents and gates inside.
 pub(super) fn sandbox(config: &Config) -> sandbox::Choice {
     match config.settings.sandbox {
-        None => sandbox::Choice::Usual,
-        Some(config::Sandbox::Off) => sandbox::Choice::Off,
-        Some(config::Sandbox::Workspace) => sandbox::Choice::Asked(sandbox::Level::Workspace),
-        Some(config::Sandbox::Strict) => sandbox::Choice::Asked(sandbox::Level::Strict),
+        config::Sandbox::Off => sandbox::Choice::Off,
+        config::Sandbox::Workspace => sandbox::Choice::Asked(sandbox::Level::Workspace),
+        config::Sandbox::Strict => sandbox::Choice::Asked(sandbox::Level::Strict),
     }
 }
 

@@ -178,10 +178,7 @@ fn a_secret_gets_out_by_no_way_that_an_agent_has() {
             &[story("S1", "Alpha lamp")],
             &AgentScript::always([
                 call().say(text).stderr(&format!("{text}\n")).failed(&text.replace('\n', "")),
-                call()
-                    .write("a.txt", "on")
-                    .say(&format!("<learning>{}</learning>", text.replace('\n', "")))
-                    .complete(),
+                call().write("a.txt", "on").say(&format!("<learning>{}</learning>", text.replace('\n', ""))).complete(),
             ]),
         );
         scene.set_env("CELLAR_PASSWORD", secret);

@@ -81,7 +81,7 @@ fn nothing_of(samples: &[Sample], (place, text): &(String, String)) {
 fn of_two_hundred_secrets_that_are_said_none_is_kept_shown_sent_or_committed() {
     let samples = corpus();
     assert!(samples.len() >= 200);
-    let mut scene = prd_scene(&[story("S1", &format!("Light the lamp {}", KNOWN[1].1))], &AgentScript::new());
+    let mut scene = prd_scene(&[story("S1", "Light the lamp")], &AgentScript::new());
     for (name, value) in KNOWN {
         scene.set_env(name, value);
     }

@@ -269,10 +269,8 @@ fn r30_r29_the_prompt_needs_no_variable_and_names_its_story_tasks_and_signals() 
     for wanted in ["S1", "Alpha lamp", "It shines at night", COMPLETE, "<promise>FAILED:"] {
         assert!(call.prompt().contains(wanted), "{wanted} in {}", call.prompt());
     }
-    // The one variable of ours marks processes, so that those of a dead run are found again; it tells no story. The scene
-    // itself has switched the sandbox off.
-    let known = ["RALPHLOOP_SPAWN", "RALPHLOOP_SANDBOX"];
-    let ours = call.env.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+    // The one variable of ours marks processes, so that those of a dead run are found again; it tells no story.
+    let ours = call.env.iter().filter(|(name, _)| name.as_str() != "RALPHLOOP_SPAWN");
     let names: Vec<&String> = ours
         .filter(|(name, value)| {
             name.to_uppercase().contains("STORY") || name.starts_with("RALPH") || value.contains("Alpha lamp")

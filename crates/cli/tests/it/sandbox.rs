@@ -47,15 +47,12 @@ fn a_sandbox_that_was_asked_for_and_cannot_be_had_starts_nothing_and_says_what_h
 }
 
 #[test]
-fn worktrees_have_a_sandbox_where_there_is_one_and_a_warning_where_there_is_none() {
-    let mut scene = with_agent("echo on > lamp.txt; echo x > \"$HOME/reached\"");
-    scene.set_env("RALPHLOOP_SANDBOX", "none");
-    if let Some((code, said)) = without_namespaces(&scene, &["--worktree"]) {
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("without a sandbox") && scene.outside("home/reached").exists(), "{said}");
-        std::fs::remove_file(scene.outside("home/reached")).unwrap();
-    }
-    let scene = with_agent("echo on > lamp.txt; echo x > \"$HOME/reached\"");
+fn an_agent_in_a_worktree_stays_inside_if_that_is_asked_for() {
+    let outside = "echo on > lamp.txt; echo x > \"$HOME/reached\"";
+    let scene = with_agent(outside);
+    run(&scene, &[&["--worktree"], ONCE].concat()).exits(0);
+    assert!(scene.outside("home/reached").exists(), "nobody asked for a sandbox");
+    let scene = with_agent(outside);
     let outcome = run(&scene, &[&["--worktree", "--sandbox", "workspace"], ONCE].concat());
     if sandboxed(&outcome) {
         outcome.exits(0);

@@ -2,7 +2,7 @@
 
 use super::attempt::AfterRevert;
 use super::chain::{Away, Prospect};
-use super::story::StoryState;
+use super::story::{StoryRecord, StoryState};
 use super::{Attempt, Left, Phase, Run};
 use crate::effect::Effect;
 use crate::evidence::AgentEnd;
@@ -80,7 +80,7 @@ impl Run {
                 record.kept.push((id.number, kept.clone()));
             }
         }
-        let aside = self.stories.get(&id.story).is_some_and(|record| record.put_aside);
+        let aside = self.stories.get(&id.story).is_some_and(StoryRecord::is_put_aside);
         let then = match then {
             // What it came to no longer matters.
             AfterRevert::Charge { .. } | AfterRevert::Block { .. } | AfterRevert::Unmerged { .. } if aside => {
@@ -97,7 +97,7 @@ impl Run {
             AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story).filter(|_| !aside) {
-                    record.asked_again = false;
+                    record.answer_wish();
                     record.reason = Some(cause_in_words(&cause));
                 }
                 self.wait_begins(attempt.agent.as_ref());
@@ -136,7 +136,7 @@ impl Run {
         let max_retries = self.policy.max_retries;
         let Some(record) = self.stories.get_mut(&id.story) else { return Vec::new() };
         record.charged += 1;
-        record.asked_again = false;
+        record.answer_wish();
         record.on_rung += 1;
         let times = match &record.streak {
             Some((same, times)) if *same == fingerprint => times + 1,

@@ -98,7 +98,9 @@ impl Run {
     /// Nobody of `agents` can be called, and stories wait for them: waits for the first to return, or ends the run if none
     /// does in time. While something is under way, that may still change.
     pub(super) fn hold(&mut self, agents: &[AgentId]) -> Vec<Effect> {
-        if let Some(outcome) = self.asked_to_end() {
+        // Nobody is waited for who could not be called then.
+        let bound = || self.bound_reached().filter(|_| self.is_idle());
+        if let Some(outcome) = self.asked_to_end().or_else(bound) {
             return self.end(outcome);
         }
         let (limited, Until { at: until, reason, message, .. }) = match self.prospect(agents) {

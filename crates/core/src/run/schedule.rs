@@ -24,7 +24,7 @@ impl Run {
                 Some(record) if record.taken_out => {
                     record.taken_out = false;
                     record.selected = selected;
-                    if record.state == StoryState::Skipped && !record.put_aside {
+                    if record.state == StoryState::Skipped && !record.is_put_aside() {
                         let first = StoryRecord::first(story, selected);
                         record.state = first.state;
                         record.reason = first.reason;
@@ -107,14 +107,12 @@ impl Run {
             effects.extend(self.begin(story));
         }
         effects.extend(self.put_back_the_lost());
-        let held = self.held();
-        // Nobody is waited for who could not be called then.
-        let used_up = || self.stories_used_up().or_else(|| self.bound_reached().filter(|_| !held.is_empty()));
         if self.is_idle()
-            && let Some(outcome) = used_up()
+            && let Some(outcome) = self.stories_used_up()
         {
             return self.end(outcome);
         }
+        let held = self.held();
         if !held.is_empty() {
             effects.extend(self.hold(&held));
             return effects;

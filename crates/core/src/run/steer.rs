@@ -1,6 +1,6 @@
 //! What a person asks of a run while it goes on: stop, pause, skip a story, try one again.
 
-use super::story::StoryState;
+use super::story::{StoryState, Wish};
 use super::{Activity, Run};
 use crate::effect::Effect;
 use crate::event::{StopCause, StopLevel};
@@ -44,10 +44,10 @@ impl Run {
     /// is being made and comes out well.
     pub(super) fn skip_requested(&mut self, story: &StoryId) -> Vec<Effect> {
         let Some(record) = self.stories.get_mut(story) else { return Vec::new() };
-        if record.state.passed() || record.state == StoryState::Skipped || record.put_aside {
+        if record.state.passed() || record.state == StoryState::Skipped || record.is_put_aside() {
             return Vec::new();
         }
-        record.put_aside = true;
+        record.wish = Wish::Skip;
         if let Some(attempt) = self.attempts.get_mut(story) {
             attempt.dropped = true;
             let id = attempt.id.clone();
@@ -75,11 +75,11 @@ impl Run {
         let Some(record) = self.stories.get_mut(story) else { return };
         match record.state {
             // The attempt that was dropped is put back, and then the story is open again.
-            StoryState::Running => record.put_aside = false,
+            StoryState::Running => record.wish = Wish::None,
             StoryState::Failed | StoryState::Blocked | StoryState::Skipped => {
                 record.renew();
                 record.selected = true;
-                record.asked_again = true;
+                record.wish = Wish::Again;
                 record.reason = Some("to be tried again, as you asked".to_owned());
             }
             StoryState::Pending | StoryState::Landed { .. } | StoryState::DoneBefore => {}
@@ -89,7 +89,7 @@ impl Run {
     /// What came of a wish to skip a story, in words.
     pub fn came_of_skip(&self, story: &StoryId) -> String {
         match self.record(story) {
-            Some(record) if record.state == StoryState::Running && record.put_aside => {
+            Some(record) if record.state == StoryState::Running && record.is_put_aside() => {
                 format!("Skipping story {story}: its attempt is ended, kept and put back")
             }
             Some(record) if record.state == StoryState::Skipped => format!("Story {story} is skipped"),
@@ -100,7 +100,7 @@ impl Run {
 
     /// The story waits for an attempt, or has one, because somebody wanted it tried again.
     pub fn tries_again(&self, story: &StoryId) -> bool {
-        let asked = self.record(story).filter(|record| record.asked_again);
+        let asked = self.record(story).filter(|record| record.wish == Wish::Again);
         asked.is_some_and(|record| matches!(record.state, StoryState::Pending | StoryState::Running))
     }
 

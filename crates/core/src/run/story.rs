@@ -42,6 +42,17 @@ impl StoryState {
     }
 }
 
+/// What a person wants of a story.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Wish {
+    /// Nothing special.
+    None,
+    /// That it is left out, until somebody wants it tried again.
+    Skip,
+    /// That it is tried again.
+    Again,
+}
+
 /// What a run knows of a story.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoryRecord {
@@ -73,10 +84,8 @@ pub struct StoryRecord {
     pub(super) waits_for: Option<StoryId>,
     /// A person took it out of the spec.
     pub(super) taken_out: bool,
-    /// A person skipped it, until somebody wants it tried again.
-    pub(super) put_aside: bool,
-    /// A person wanted it tried again, and nothing has come of that yet.
-    pub(super) asked_again: bool,
+    /// What a person wanted of it last, as long as nothing has come of that yet.
+    pub(super) wish: Wish,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -112,8 +121,7 @@ impl StoryRecord {
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,
-            put_aside: false,
-            asked_again: false,
+            wish: Wish::None,
             failure: None,
             conflicts: 0,
             rung: 0,
@@ -125,13 +133,20 @@ impl StoryRecord {
 
     /// A person skipped it: it is not begun, and an attempt of it that is under way comes to nothing.
     pub fn is_put_aside(&self) -> bool {
-        self.put_aside
+        self.wish == Wish::Skip
+    }
+
+    /// It was tried again, and that has come to something.
+    pub(super) fn answer_wish(&mut self) {
+        if self.wish == Wish::Again {
+            self.wish = Wish::None;
+        }
     }
 
     /// No attempt of it is under way any more, and none has decided about it.
     pub(super) fn rest(&mut self) {
-        self.state = if self.put_aside { StoryState::Skipped } else { StoryState::Pending };
-        if self.put_aside {
+        self.state = if self.is_put_aside() { StoryState::Skipped } else { StoryState::Pending };
+        if self.is_put_aside() {
             self.reason = Some(SKIPPED.to_owned());
         }
     }
@@ -139,8 +154,7 @@ impl StoryRecord {
     /// Gives the story all its attempts back, because a person acted.
     pub(super) fn renew(&mut self) {
         self.state = StoryState::Pending;
-        self.put_aside = false;
-        self.asked_again = false;
+        self.wish = Wish::None;
         self.waits_for = None;
         self.charged = 0;
         self.conflicts = 0;

@@ -26,7 +26,7 @@ fn three(rounds: u32) -> Policy {
 
 fn says(call: Call, text: &str) -> Call {
     let mut call = call;
-    call.report.handover = text.to_owned();
+    text.clone_into(&mut call.report.handover);
     call
 }
 

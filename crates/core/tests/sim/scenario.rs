@@ -96,8 +96,16 @@ impl Scenario {
         let max_reviews = u32::try_from(rng.below(3)).unwrap_or(0);
         let orders = orders(rng, &agents);
         let relay = rng.chance(250).then(|| relay(rng));
-        let policy =
-            Policy { place, jobs: jobs(rng), agents, orders, reviewer, max_reviews, relay, ..policy(rng, gates, &stories) };
+        let policy = Policy {
+            place,
+            jobs: jobs(rng),
+            agents,
+            orders,
+            reviewer,
+            max_reviews,
+            relay,
+            ..policy(rng, gates, &stories)
+        };
         let faults = Faults {
             crash: *rng.pick(&[0, 5, 20, 60]),
             doubled: *rng.pick(&[0, 50, 300]),

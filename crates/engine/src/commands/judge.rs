@@ -188,7 +188,7 @@ fn git(stage: &Simple) -> Option<String> {
         "filter-branch" | "filter-repo" | "fast-import" | "replace" => "rewrites the history",
         "update-ref" | "symbolic-ref"
             if !rest.is_empty()
-                && !(verb == "symbolic-ref" && rest.iter().filter(|w| !w.starts_with('-')).count() < 2) =>
+                && (verb != "symbolic-ref" || rest.iter().filter(|w| !w.starts_with('-')).count() >= 2) =>
         {
             "moves refs"
         }
@@ -335,7 +335,7 @@ fn tells_secrets(stage: &Simple) -> bool {
 }
 
 fn is_secret_file(path: &str) -> bool {
-    let home = ["~/", "$HOME/", "/root/", "/home/"].iter().find_map(|home| path.strip_prefix(home));
+    let home = ["~", "$HOME", "/root", "/home"].iter().find_map(|home| path.strip_prefix(home)?.strip_prefix('/'));
     let below = home
         .map(|rest| if path.starts_with("/home/") { rest.split_once('/').map_or("", |(_, rest)| rest) } else { rest });
     below.is_some_and(|below| {
@@ -381,14 +381,6 @@ fn is_outside(word: &Text) -> bool {
 
 /// A file whose change lasts beyond the project: of the system, a disk, a start-up file of the user's.
 fn is_system_file(word: &Text) -> bool {
-    let path = word.text.as_str();
-    if let Some(device) = path.strip_prefix("/dev/") {
-        let harmless = [
-            "null", "stdout", "stderr", "stdin", "tty", "zero", "full", "random", "urandom", "shm/", "fd/", "tcp/",
-            "udp/",
-        ];
-        return !harmless.iter().any(|name| device == *name || name.ends_with('/') && device.starts_with(name));
-    }
     const FOLDERS: [&str; 12] = [
         "/etc/",
         "/usr/",
@@ -403,6 +395,14 @@ fn is_system_file(word: &Text) -> bool {
         "/System/",
         "/Library/",
     ];
+    let path = word.text.as_str();
+    if let Some(device) = path.strip_prefix("/dev/") {
+        let harmless = [
+            "null", "stdout", "stderr", "stdin", "tty", "zero", "full", "random", "urandom", "shm/", "fd/", "tcp/",
+            "udp/",
+        ];
+        return !harmless.iter().any(|name| device == *name || name.ends_with('/') && device.starts_with(name));
+    }
     let below = path.strip_prefix("~/").or_else(|| path.strip_prefix("$HOME/"));
     FOLDERS.iter().any(|folder| path.starts_with(folder))
         || below.is_some_and(|below| below.starts_with('.') || below.starts_with("bin/"))
@@ -445,10 +445,9 @@ fn is_ordinary(pipe: &Pipe) -> bool {
 fn is_ordinary_tool(stage: &Simple) -> bool {
     let first = stage.operands().next().map_or("", |word| word.text.as_str());
     match stage.name() {
-        // A group of commands, which were looked at by themselves.
-        "" => true,
-        ":" | "true" | "false" | "test" | "[" | "[[" | "echo" | "printf" | "cat" | "ls" | "head" | "tail" | "wc"
-        | "grep" | "egrep" | "rg" | "diff" | "cmp" | "sort" | "uniq" | "cut" | "tr" | "pwd" | "cd" | "exit"
+        // Nothing: a group of commands, which were looked at by themselves.
+        "" | ":" | "true" | "false" | "test" | "[" | "[[" | "echo" | "printf" | "cat" | "ls" | "head" | "tail"
+        | "wc" | "grep" | "egrep" | "rg" | "diff" | "cmp" | "sort" | "uniq" | "cut" | "tr" | "pwd" | "cd" | "exit"
         | "sleep" | "basename" | "dirname" | "stat" | "file" | "jq" | "pytest" | "mypy" | "ruff" | "black"
         | "isort" | "flake8" | "pylint" | "pyright" | "tox" | "nox" | "tsc" | "eslint" | "prettier" | "jest"
         | "vitest" | "mocha" | "biome" | "golangci-lint" | "gofmt" | "shellcheck" | "shfmt" | "rspec" | "rubocop"

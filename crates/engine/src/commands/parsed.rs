@@ -387,7 +387,7 @@ fn unescaped(text: &str) -> String {
             |from: &str, radix: u32, most: usize| from.chars().take(most).take_while(|c| c.is_digit(radix)).count();
         let (number, length) = match escape.chars().next() {
             Some('x') => {
-                (u32::from_str_radix(&escape[1..1 + digits(&escape[1..], 16, 2)], 16), 1 + digits(&escape[1..], 16, 2))
+                (u32::from_str_radix(&escape[1..=digits(&escape[1..], 16, 2)], 16), 1 + digits(&escape[1..], 16, 2))
             }
             Some('0'..='7') => (u32::from_str_radix(&escape[..digits(escape, 8, 3)], 8), digits(escape, 8, 3)),
             Some(other) => (Ok(u32::from(other)), other.len_utf8()),

@@ -8,7 +8,7 @@ const AREA: &str = "sandbox";
 pub(super) async fn look(subject: &Subject) -> Finding {
     let (level, is_asked) = match subject.sandbox {
         Choice::Asked(level) => (level, true),
-        Choice::Usual | Choice::Off => (Level::Workspace, false),
+        Choice::Off => (Level::Workspace, false),
     };
     // Of nobody's runs: looking must leave nothing behind.
     let state = match tempfile::Builder::new().prefix("ralphloop-doctor-").tempdir() {
@@ -33,7 +33,7 @@ pub(super) async fn look(subject: &Subject) -> Finding {
                     level.as_str(),
                     sandbox.mechanism().as_str(),
                     tried.len(),
-                    if subject.sandbox == Choice::Off { "; the settings switch it off" } else { "" },
+                    if subject.sandbox == Choice::Off { "; `--sandbox workspace` uses it" } else { "" },
                 ),
             )
         }

@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn programs_and_blobs_are_told_from_pictures_and_text() {
         assert!(why_binary(b"\x7fELF\x02\x01\x01\0").is_some());
-        assert!(why_binary(&[0; (1 << 20) + 1]).is_some());
+        assert!(why_binary(&vec![0; (1 << 20) + 1]).is_some());
         assert!(why_binary(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR").is_none());
         assert!(why_binary(&vec![b'a'; 3 << 20]).is_none());
     }

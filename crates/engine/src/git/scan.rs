@@ -177,7 +177,8 @@ impl Repository {
         // It refuses literal paths, and takes a colon at the beginning for more than a name.
         const HERE: &[u8] = b"./";
         let asked = new.iter().flat_map(|path| [HERE, path, b"\0"].concat()).collect::<Vec<u8>>();
-        let question = self.read().args(["check-ignore", "-z", "--stdin"]).env("GIT_LITERAL_PATHSPECS", "0").stdin(asked);
+        let question =
+            self.read().args(["check-ignore", "-z", "--stdin"]).env("GIT_LITERAL_PATHSPECS", "0").stdin(asked);
         let answer = question.answer().await?;
         if !answer.success() && answer.code != Some(NONE) {
             // It does not look behind links, nor into other repositories; the whole question leaves these out by itself.

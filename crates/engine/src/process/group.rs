@@ -22,7 +22,7 @@ pub(super) struct Group {
 impl Group {
     /// Holds the group until the orchestrator lets it go.
     pub(super) fn hold(mut self, started: Status) -> io::Result<()> {
-        self.tell(started);
+        self.tell(&started);
         loop {
             self.look()?;
             let mut fds = [PollFd::new(&self.child_ended, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
@@ -52,8 +52,8 @@ impl Group {
                 (None, signal) => signal.unwrap_or_default(),
             };
             self.told = true;
-            self.tell(Status::Exited { raw });
-            self.tell(Status::Gone { ended: 0 });
+            self.tell(&Status::Exited { raw });
+            self.tell(&Status::Gone { ended: 0 });
         }
         Ok(())
     }
@@ -93,8 +93,8 @@ impl Group {
     }
 
     /// Messages are small and few; one that can't be sent has no reader.
-    fn tell(&mut self, status: Status) {
-        if let Ok(line) = wire::line(&status) {
+    fn tell(&mut self, status: &Status) {
+        if let Ok(line) = wire::line(status) {
             drop(self.socket.write_all(&line));
         }
     }

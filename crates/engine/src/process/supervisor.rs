@@ -141,7 +141,7 @@ fn supervise(ends: Ends) -> io::Result<()> {
         look_at: Instant::now(),
         exceeded: false,
     };
-    supervision.tell(started);
+    supervision.tell(&started);
     supervision.run()
 }
 
@@ -262,7 +262,7 @@ impl Supervision {
     /// Whether it was the last one.
     fn round(&mut self) -> io::Result<bool> {
         if self.reap()? {
-            self.tell(Status::Gone { ended: self.ended.len() });
+            self.tell(&Status::Gone { ended: self.ended.len() });
             return Ok(true);
         }
         self.advance(Instant::now());
@@ -278,7 +278,7 @@ impl Supervision {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.child => {
                     self.child_lives = false;
-                    self.tell(Status::Exited { raw: status.as_raw() });
+                    self.tell(&Status::Exited { raw: status.as_raw() });
                 }
                 Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
                 Ok(None) => break,
@@ -291,7 +291,7 @@ impl Supervision {
             match &mut self.phase {
                 Phase::Watching => {
                     self.phase = Phase::Draining { until: now + LEFTOVER_DRAIN };
-                    self.tell(Status::Leaking { count: descendants().len() });
+                    self.tell(&Status::Leaking { count: descendants().len() });
                 }
                 Phase::Terminating { until } => *until = (*until).min(now + LEFTOVER_GRACE),
                 Phase::Draining { .. } | Phase::Killing { .. } => {}
@@ -309,7 +309,7 @@ impl Supervision {
                 let left = self.signal_all(Signal::KILL);
                 if !self.told_stuck && now >= since + STUCK {
                     self.told_stuck = true;
-                    self.tell(Status::Stuck { count: left });
+                    self.tell(&Status::Stuck { count: left });
                 }
             }
             _ => {}
@@ -330,7 +330,7 @@ impl Supervision {
         self.look_at = now + self.resources.next_look(u64::try_from(rows.len()).unwrap_or(u64::MAX));
         if let Some(excess) = self.resources.excess(&rows) {
             self.exceeded = true;
-            self.tell(Status::Exceeded { excess });
+            self.tell(&Status::Exceeded { excess });
             // Stopped first: who is about to be killed must not make others meanwhile.
             self.signal_all(Signal::STOP);
             self.kill();
@@ -388,7 +388,7 @@ impl Supervision {
             Phase::Terminating { until: earlier } => *earlier = until.min(*earlier),
             Phase::Watching | Phase::Draining { .. } => {
                 self.phase = Phase::Terminating { until };
-                self.tell(Status::Ending);
+                self.tell(&Status::Ending);
                 self.signal_all(Signal::TERM);
                 // Who is stopped acts on TERM only when it goes on.
                 self.signal_all(Signal::CONT);
@@ -400,7 +400,7 @@ impl Supervision {
     fn kill(&mut self) {
         if !matches!(self.phase, Phase::Killing { .. }) {
             self.phase = Phase::Killing { since: Instant::now() };
-            self.tell(Status::Ending);
+            self.tell(&Status::Ending);
             self.signal_all(Signal::KILL);
         }
     }
@@ -426,8 +426,8 @@ impl Supervision {
     }
 
     /// Messages are small and few; one that can't be sent has no reader.
-    fn tell(&mut self, status: Status) {
-        if let (Some(socket), Ok(line)) = (&mut self.socket, wire::line(&status)) {
+    fn tell(&mut self, status: &Status) {
+        if let (Some(socket), Ok(line)) = (&mut self.socket, wire::line(status)) {
             drop(socket.write_all(&line));
         }
     }

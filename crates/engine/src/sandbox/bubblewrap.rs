@@ -49,18 +49,18 @@ mod tests {
         let confinement = Confinement {
             placed: vec![
                 Placed { path: "/home/a".into(), what: What::Empty { open: true } },
-                Placed { path: "/home/a/work".into(), what: What::From { source: "/w".into(), writable: true } },
-                Placed { path: "/home/a/work/.git".into(), what: What::From { source: "/g".into(), writable: false } },
+                Placed { path: "/home/a/tree".into(), what: What::From { source: "/w".into(), writable: true } },
+                Placed { path: "/home/a/tree/.git".into(), what: What::From { source: "/g".into(), writable: false } },
             ],
             network: Network::Own,
         };
-        let (program, args) = wrapped(&confinement, Path::new("/home/a/work"), "sh".into(), vec!["-c".into()]);
+        let (program, args) = wrapped(&confinement, Path::new("/home/a/tree"), "sh".into(), vec!["-c".into()]);
         let args: Vec<_> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
         assert_eq!(program, "bwrap");
         assert_eq!(
             args.join(" "),
             "--unshare-user --unshare-ipc --cap-drop ALL --unshare-net --ro-bind / / --dev /dev --perms 0755 --tmpfs /home/a \
-             --bind /w /home/a/work --ro-bind /g /home/a/work/.git --remount-ro /home/a --chdir /home/a/work -- sh -c"
+             --bind /w /home/a/tree --ro-bind /g /home/a/tree/.git --remount-ro /home/a --chdir /home/a/tree -- sh -c"
         );
     }
 }

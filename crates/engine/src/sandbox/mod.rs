@@ -29,10 +29,8 @@ use crate::process::{Call, Spawner};
 /// What somebody asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// Nothing: in worktrees a sandbox where the system has one, none in the checkout.
-    #[default]
-    Usual,
     /// No sandbox.
+    #[default]
     Off,
     /// This one, or no run.
     Asked(Level),
@@ -191,7 +189,7 @@ impl Sandbox {
             "DISPLAY",
             "WAYLAND_DISPLAY",
         ];
-        let call = doors.into_iter().fold(call, |call, name| call.env_remove(name));
+        let call = doors.into_iter().fold(call, Call::env_remove);
         // Claude Code asks for this word before it works for root.
         let call = match std::env::var_os("IS_SANDBOX") {
             Some(_) => call,

@@ -254,11 +254,15 @@ impl Plan<'_> {
     /// Secrets, and the sockets by which programs outside can be told what to do.
     fn hide_doors(&mut self, ground: &Ground) {
         if let Some(home) = &ground.home {
-            SECRETS.iter().for_each(|secret| self.hide(&home.join(secret)));
+            for secret in SECRETS {
+                self.hide(&home.join(secret));
+            }
         }
         self.hide(Path::new("/run"));
         ground.runtime.iter().for_each(|folder| self.hide(folder));
-        RUN.iter().for_each(|path| self.read(Path::new(path)));
+        for path in RUN {
+            self.read(Path::new(path));
+        }
     }
 
     /// Nothing but the system, its programs and the tools in the home folder.
@@ -272,7 +276,9 @@ impl Plan<'_> {
         self.hide(Path::new("/var"));
         let Some(home) = &ground.home else { return };
         self.hide(home);
-        TOOLS.iter().for_each(|tool| self.read(&home.join(tool)));
+        for tool in TOOLS {
+            self.read(&home.join(tool));
+        }
         for folder in std::env::split_paths(&ground.path).filter(|folder| folder.is_absolute()) {
             // What belongs to programs of a folder `bin` is beside it.
             let around = folder.parent().filter(|around| folder.ends_with("bin") && around.starts_with(home));
@@ -290,7 +296,7 @@ impl Plan<'_> {
         let placed = self.placed.into_iter().zip(opened).map(|((path, what), has_below)| {
             let what = match what {
                 What::Empty { .. } => What::Empty { open: has_below },
-                other => other,
+                from @ What::From { .. } => from,
             };
             Placed { path: path.into(), what }
         });

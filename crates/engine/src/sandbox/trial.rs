@@ -25,7 +25,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
     ("writing into the home folder", r#"echo x > "$home/.ralphloop-was-here""#),
     ("mounting over what is read-only", r#"mount -t tmpfs x "$outside""#),
     ("taking a mount away", r#"umount "$top/.git""#),
-    ("reading the files of a process outside", r#"ls "/proc/$outsider/root/" >/dev/null"#),
+    ("reading the files of a process outside", r#"cd "/proc/$outsider/root" && ls >/dev/null"#),
 ];
 
 /// No sandbox of the level that was asked for.

@@ -1,7 +1,5 @@
 //! What a run may not touch: branches that are protected, and the sandbox that its agents and gates are in.
 
-use ralphloop_core::policy::Place;
-
 use super::StartError;
 use crate::earlier::Taken;
 use crate::git::{self, Repository};
@@ -43,26 +41,4 @@ pub(super) async fn asked_sandbox(
     }
     let opened = Sandbox::open(level, settings.sandbox_opened.clone(), state.path(), spawner).await;
     opened.map(Some).map_err(|error| StartError::NoSandbox(Box::new(error)))
-}
-
-/// The sandbox that a run in worktrees has where nobody said anything. Where there is none, a person is told so.
-pub(super) async fn usual_sandbox(
-    settings: &Settings,
-    place: Place,
-    state: &StateFolder,
-    spawner: &Spawner,
-    warnings: &mut Vec<String>,
-) -> Option<Sandbox> {
-    if settings.sandbox != sandbox::Choice::Usual || place != Place::Worktrees {
-        return None;
-    }
-    let opened = settings.sandbox_opened.clone();
-    match Sandbox::open(sandbox::Level::Workspace, opened, state.path(), spawner).await {
-        Ok(sandbox) => Some(sandbox),
-        Err(error) => {
-            warnings
-                .push(format!("agents and gates run without a sandbox: {error}; `ralphloop doctor` shows what helps"));
-            None
-        }
-    }
 }

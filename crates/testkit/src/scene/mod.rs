@@ -81,8 +81,6 @@ impl Scene {
             ("XDG_RUNTIME_DIR", real.join("run").into_os_string()),
             ("TMPDIR", real.join("tmp").into_os_string()),
             (MARK, real.clone().into_os_string()),
-            // The scripted agent writes beside the repository what it was told; tests of the sandbox ask for it.
-            ("RALPHLOOP_SANDBOX", "off".into()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
             ("GIT_TERMINAL_PROMPT", "0".into()),
             ("LC_ALL", "C.UTF-8".into()),
