@@ -304,6 +304,7 @@ pub(crate) struct VerifyLogArguments {
 
 /// `trust`
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct TrustArguments {
     /// A file, a folder or FORMAT:NAME; the only one found if absent
     pub(crate) work: Option<String>,

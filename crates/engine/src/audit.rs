@@ -67,11 +67,11 @@ pub fn check(journal: &Path) -> Result<Checked, FileError> {
         let mut report = |line: u64, why: String| faults.push(Fault { line, why });
         match serde_json::from_slice::<Link>(&line[..end]) {
             Err(error) => report(number, format!("it is no event any more: {error}")),
-            Ok(link) => {
-                match link.prev {
+            Ok(read) => {
+                match read.prev {
                     Some(prev) if prev == place.link() => chained = true,
                     // A break says that what stands before the line is another than when it was written. Once is enough.
-                    Some(_) if link.seq == expected && !broken => {
+                    Some(_) if read.seq == expected && !broken => {
                         report(number.saturating_sub(1).max(1), "it was changed after it was written".to_owned());
                         (chained, broken) = (true, true);
                     }
@@ -79,14 +79,14 @@ pub fn check(journal: &Path) -> Result<Checked, FileError> {
                     None if chained => report(number, "it has no link to the line before it: it was put in".to_owned()),
                     None => unchained += 1,
                 }
-                if link.seq != expected {
+                if read.seq != expected {
                     let why = format!(
                         "it is event {} where event {expected} should be: lines were taken out, put in or moved",
-                        link.seq
+                        read.seq
                     );
                     report(number, why);
                 }
-                expected = link.seq + 1;
+                expected = read.seq + 1;
             }
         }
         place.pass(1, line);

@@ -359,7 +359,7 @@ settings! {
         /// The branch that commits go to.
         branch: Option<String> = None, Flag "NAME", "the plan's branch, else the current one";
         /// A key with which commits are signed, in a trailer over the tree, the parent and the message; `ralphloop verify-log`
-        /// checks it. Best given as RALPHLOOP_COMMIT_KEY. git's own signatures are made as your git is set.
+        /// checks it. Best given as `RALPHLOOP_COMMIT_KEY`. git's own signatures are made as your git is set.
         commit_key: Option<Secret> = None, File "KEY", "not signed";
         /// Files that a story may commit whatever they hold, by patterns from the top of the repository. In all others, a secret, a
         /// private key, a compiled program or a large binary file that a story adds stops its commit, and so does a change of

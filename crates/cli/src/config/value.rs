@@ -196,7 +196,7 @@ impl Value for Bytes {
         bytes.map(Self).ok_or_else(|| "write an amount of bytes, such as 8GiB or 500MB, or none".to_owned())
     }
     fn show(&self) -> String {
-        let whole = UNITS.iter().find(|(name, factor)| name.len() == 3 && self.0 % factor == 0);
+        let whole = UNITS.iter().find(|(name, factor)| name.len() == 3 && self.0.is_multiple_of(*factor));
         whole.map_or_else(|| self.0.to_string(), |(name, factor)| format!("{}{name}", self.0 / factor))
     }
     fn json(&self) -> Json {

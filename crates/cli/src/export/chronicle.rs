@@ -173,14 +173,14 @@ impl Chronicle {
             Fact::AgentEnded { attempt, report, .. } => self.agent_ended(event.at, attempt, report),
             Fact::Merged { attempt, merge: Merge::Conflicts { files, .. }, .. } => {
                 let result = format!("in conflict with what has landed meanwhile: {}", files.join(", "));
-                self.fail(event.at, attempt, FailureClass::GitConflict, None, result, String::new());
+                self.fail(event.at, attempt, FailureClass::GitConflict, None, &result, String::new());
             }
             Fact::LandingBlocked { attempt, why } | Fact::Trespassed { attempt, why } => {
-                self.fail(event.at, attempt, FailureClass::GitConflict, None, why.clone(), String::new());
+                self.fail(event.at, attempt, FailureClass::GitConflict, None, why, String::new());
             }
             Fact::LandingRefused { attempt, by, output, .. } => {
                 let result = format!("{by} refused the commit");
-                self.fail(event.at, attempt, FailureClass::Verification, Some(by.clone()), result, output.clone());
+                self.fail(event.at, attempt, FailureClass::Verification, Some(by.clone()), &result, output.clone());
             }
             Fact::LaneFailed { attempt, why }
             | Fact::CheckpointFailed { attempt, why }
@@ -188,7 +188,7 @@ impl Chronicle {
             | Fact::RepositoryBroken { attempt, why }
             | Fact::LandingFailed { attempt, why }
             | Fact::RevertFailed { attempt, why } => {
-                self.fail(event.at, attempt, FailureClass::Environment, None, why.clone(), String::new());
+                self.fail(event.at, attempt, FailureClass::Environment, None, why, String::new());
             }
             Fact::Landed { attempt, commit, .. } => self.landed(event.at, attempt, commit.as_str()),
             Fact::Restarted { landed, .. } => {
@@ -208,7 +208,7 @@ impl Chronicle {
     fn agent_ended(&mut self, at: Timestamp, attempt: &AttemptId, report: &AgentReport) {
         self.learned.entry(attempt.to_string()).or_default().extend(report.learnings.iter().cloned());
         let Some(class) = class_of(&report.end, &report.claim) else { return };
-        self.fail(at, attempt, class, None, report.end.in_words(&report.claim), report.last_words.clone());
+        self.fail(at, attempt, class, None, &report.end.in_words(&report.claim), report.last_words.clone());
     }
 
     fn checked(&mut self, at: Timestamp, attempt: &AttemptId, label: String, result: &CheckResult) {
@@ -222,10 +222,10 @@ impl Chronicle {
             CheckResult::Failed { why, output } => {
                 let class =
                     if why.starts_with("timed out") { FailureClass::Timeout } else { FailureClass::Verification };
-                self.fail(at, attempt, class, Some(label), why.clone(), output.clone());
+                self.fail(at, attempt, class, Some(label), why, output.clone());
             }
             CheckResult::CouldNotRun { why } => {
-                self.fail(at, attempt, FailureClass::Verification, Some(label), why.clone(), String::new());
+                self.fail(at, attempt, FailureClass::Verification, Some(label), why, String::new());
             }
             CheckResult::Stopped => {}
         }
@@ -237,7 +237,7 @@ impl Chronicle {
         attempt: &AttemptId,
         class: FailureClass,
         verification: Option<String>,
-        result: String,
+        result: &str,
         error_output: String,
     ) {
         self.failures.push(Failure {
@@ -248,7 +248,7 @@ impl Chronicle {
             attempt: attempt.number,
             class,
             verification,
-            result: one_line(&result),
+            result: one_line(result),
             error_output,
             action: None,
             state: None,
@@ -301,7 +301,7 @@ impl Chronicle {
             && !self.run.stopping()
             && let Some(reason) = reason
         {
-            self.fail(at, attempt, FailureClass::Implementation, None, reason, String::new());
+            self.fail(at, attempt, FailureClass::Implementation, None, &reason, String::new());
         }
         for failure in self.open(attempt) {
             failure.action = Some(action.to_owned());

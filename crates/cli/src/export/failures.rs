@@ -18,7 +18,7 @@ pub(crate) struct FailureLog {
 }
 
 impl FailureLog {
-    pub(super) fn of(told: &Telling<'_>) -> Self {
+    pub(super) fn of(told: Telling<'_>) -> Self {
         let run = &told.chronicle.run;
         Self { run: run.id().to_string(), work: run.plan().work.to_string(), failures: told.chronicle.failures.clone() }
     }

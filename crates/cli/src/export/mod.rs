@@ -142,17 +142,17 @@ fn files_of(chronicle: &Chronicle) -> Result<Vec<StateFile>, ExportError> {
         ours,
         text,
     };
-    let log = FailureLog::of(&told);
+    let log = FailureLog::of(told);
     Ok(vec![
-        whole(".continuous-session-state.json", pretty(&ContinuousSession::of(&told))?),
-        whole(".task-loop-state.json", pretty(&TaskLoop::of(&told))?),
+        whole(".continuous-session-state.json", pretty(&ContinuousSession::of(told))?),
+        whole(".task-loop-state.json", pretty(&TaskLoop::of(told))?),
         whole(".ralph-loop-state.json", pretty(&RalphLoop::of(&chronicle.run))?),
-        StateFile { ours: Ours::Stories, ..whole(PRD_STATUS, pretty(&PrdStatus::of(&told))?) },
-        part("progress.md", "# Progress", run.as_str(), Ours::End, progress::markdown(&told)),
-        part("progress.txt", "# Ralph Progress Log", LEARNINGS, Ours::Top, progress::patterns(&told)),
-        part("progress.txt", "# Ralph Progress Log", run.as_str(), Ours::End, progress::text(&told)),
-        part("critical-learnings.md", "# Critical Learnings", LEARNINGS, Ours::End, progress::list(&told)),
-        StateFile { ours: Ours::Marked, part: mark_of(run), ..whole(&told.session_log(), session_log::text(&told)) },
+        StateFile { ours: Ours::Stories, ..whole(PRD_STATUS, pretty(&PrdStatus::of(told))?) },
+        part("progress.md", "# Progress", run.as_str(), Ours::End, progress::markdown(told)),
+        part("progress.txt", "# Ralph Progress Log", LEARNINGS, Ours::Top, progress::patterns(told)),
+        part("progress.txt", "# Ralph Progress Log", run.as_str(), Ours::End, progress::text(told)),
+        part("critical-learnings.md", "# Critical Learnings", LEARNINGS, Ours::End, progress::list(told)),
+        StateFile { ours: Ours::Marked, part: mark_of(run), ..whole(&told.session_log(), session_log::text(told)) },
         whole(&told.failure_log("md"), log.markdown()),
         whole(&told.failure_log("json"), pretty(&log)?),
     ])

@@ -115,7 +115,7 @@ pub(crate) struct Statistics {
 }
 
 impl PrdStatus {
-    pub(super) fn of(told: &Telling<'_>) -> Self {
+    pub(super) fn of(told: Telling<'_>) -> Self {
         let run = &told.chronicle.run;
         let stories: Vec<StoryStatus> =
             run.records().map(|(story, record)| of_story(told, story, &record.state)).collect();
@@ -187,7 +187,7 @@ fn count(stories: &[Value]) -> Statistics {
     Statistics { total: stories.len(), passed, failed, pending: open - failed }
 }
 
-fn of_story(told: &Telling<'_>, story: &Story, state: &StoryState) -> StoryStatus {
+fn of_story(told: Telling<'_>, story: &Story, state: &StoryState) -> StoryStatus {
     let chronicle = told.chronicle;
     let landed = chronicle.done.iter().rev().find(|done| done.story == story.id);
     let mut history: Vec<(String, Entry)> = chronicle

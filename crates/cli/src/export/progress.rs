@@ -31,7 +31,7 @@ fn verified(done: &Done) -> String {
 }
 
 /// The part of `progress.md` that tells of this run, newest first.
-pub(super) fn markdown(told: &Telling<'_>) -> String {
+pub(super) fn markdown(told: Telling<'_>) -> String {
     let (chronicle, log) = (told.chronicle, told.session_log());
     let total = chronicle.run.records().count();
     let mut text = String::new();
@@ -56,17 +56,17 @@ pub(super) fn markdown(told: &Telling<'_>) -> String {
 }
 
 /// The patterns that stand on top of `progress.txt`.
-pub(super) fn patterns(told: &Telling<'_>) -> String {
+pub(super) fn patterns(told: Telling<'_>) -> String {
     format!("## Codebase Patterns\n\n{}", list(told))
 }
 
 /// The learnings, one a line.
-pub(super) fn list(told: &Telling<'_>) -> String {
+pub(super) fn list(told: Telling<'_>) -> String {
     told.learnings().map(|learning| format!("- {}\n", one_line(learning))).collect()
 }
 
 /// The part of `progress.txt` that tells of this run.
-pub(super) fn text(told: &Telling<'_>) -> String {
+pub(super) fn text(told: Telling<'_>) -> String {
     let chronicle = told.chronicle;
     let mut text = format!("Started: {}\n---\n", minute(chronicle.run.started_at()));
     for done in &chronicle.done {

@@ -11,7 +11,7 @@ use crate::view::status::outcome_text;
 use crate::view::{short, span};
 
 /// The log of the run as it stands.
-pub(super) fn text(told: &Telling<'_>) -> String {
+pub(super) fn text(told: Telling<'_>) -> String {
     let chronicle = told.chronicle;
     let run = &chronicle.run;
     let (passed, total) = (run.records().filter(|(_, r)| r.state.passed()).count(), run.records().count());
@@ -53,7 +53,7 @@ fn items(lines: impl Iterator<Item = String>) -> String {
 }
 
 /// What is left, in the order in which it would be worked on.
-fn next_steps(told: &Telling<'_>) -> String {
+fn next_steps(told: Telling<'_>) -> String {
     let open: Vec<&Story> = told.open().collect();
     if open.is_empty() {
         return "- None\n".to_owned();
@@ -61,7 +61,7 @@ fn next_steps(told: &Telling<'_>) -> String {
     open.iter().enumerate().map(|(at, story)| step(told, at + 1, story)).collect()
 }
 
-fn step(told: &Telling<'_>, number: usize, story: &Story) -> String {
+fn step(told: Telling<'_>, number: usize, story: &Story) -> String {
     let mut line = format!("{number}. {}", told.chronicle.title(&story.id));
     let record = told.chronicle.run.record(&story.id);
     let reason = record.and_then(|record| record.reason.as_deref());

@@ -185,7 +185,7 @@ fn millis(done: &Done) -> u64 {
 }
 
 impl ContinuousSession {
-    pub(super) fn of(told: &Telling<'_>) -> Self {
+    pub(super) fn of(told: Telling<'_>) -> Self {
         let (chronicle, log) = (told.chronicle, told.session_log());
         let run = &chronicle.run;
         Self {
@@ -214,7 +214,7 @@ impl ContinuousSession {
 }
 
 impl TaskLoop {
-    pub(super) fn of(told: &Telling<'_>) -> Self {
+    pub(super) fn of(told: Telling<'_>) -> Self {
         let chronicle = told.chronicle;
         let run = &chronicle.run;
         let current = match run.activity() {
@@ -266,7 +266,7 @@ fn scope(run: &Run) -> Scope {
         return Scope::default();
     }
     let path = Some(work.id.clone());
-    if work.id.ends_with(".md") {
+    if std::path::Path::new(&work.id).extension().is_some_and(|kind| kind == "md") {
         Scope { task_group: path, ..Scope::default() }
     } else {
         Scope { area: path, ..Scope::default() }

@@ -133,14 +133,13 @@ fn learn(text: &str, host: &Host) -> Result<Value, CliError> {
     }
     // What the agent sees, it may repeat.
     let text = &*Redactor::new(std::env::vars_os()).redact_text(text);
-    match at_work(host)?.as_slice() {
-        [folder] => ask(folder, &Request::Learn { text: text.to_owned() })?,
-        _ => {
-            let mut learned = Learnings::default();
-            learned.add(text, None);
-            let learned: Vec<Learning> = learned.iter().cloned().collect();
-            learnings::keep(&state(host)?, &learned).map_err(|error| CliError::environment(error.to_string()))?;
-        }
+    if let [folder] = at_work(host)?.as_slice() {
+        ask(folder, &Request::Learn { text: text.to_owned() })?;
+    } else {
+        let mut learned = Learnings::default();
+        learned.add(text, None);
+        let learned: Vec<Learning> = learned.iter().cloned().collect();
+        learnings::keep(&state(host)?, &learned).map_err(|error| CliError::environment(error.to_string()))?;
     }
     Ok(json!({ "learned": text }))
 }

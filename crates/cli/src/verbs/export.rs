@@ -32,7 +32,9 @@ pub(super) fn export(arguments: &ExportArguments, host: &Host) -> Result<Exit, C
         .map_err(|error| CliError::environment(error.to_string()))?;
     let lines: String = written.iter().map(|path| format!("{}\n", path.display())).collect();
     output::data(&output::harmless(&lines))?;
-    left.iter().for_each(|why| output::warn(why));
+    for why in &left {
+        output::warn(why);
+    }
     Ok(if left.is_empty() { Exit::DONE } else { Exit::FAILED })
 }
 

@@ -234,7 +234,9 @@ pub(crate) async fn go_under(
 async fn scribe(config: &Config, work: &WorkRef, place: &Place) -> Result<Option<Box<dyn Scribe>>, CliError> {
     let Some(folder) = &config.settings.state_files else { return Ok(None) };
     let (live, said) = Live::open(work.project.join(folder), &place.repository).await?;
-    said.iter().for_each(|said| output::warn(said));
+    if let Some(said) = &said {
+        output::warn(said);
+    }
     Ok(Some(Box::new(live)))
 }
 

@@ -63,19 +63,16 @@ fn config() -> Value {
     let mut properties = Map::new();
     let mut tables: Map<String, Value> = Map::new();
     for key in KEYS {
-        match key.written().split_once('.') {
-            Some((table, name)) => {
-                let table = tables.entry(table.to_owned()).or_insert_with(|| Value::Object(Map::new()));
-                if let Some(table) = table.as_object_mut() {
-                    table.insert(name.to_owned(), of_key(key));
-                }
+        if let Some((table, name)) = key.written().split_once('.') {
+            let table = tables.entry(table.to_owned()).or_insert_with(|| Value::Object(Map::new()));
+            if let Some(table) = table.as_object_mut() {
+                table.insert(name.to_owned(), of_key(key));
             }
-            None => {
-                properties.insert(key.name.to_owned(), of_key(key));
-                // The other spelling of the same key.
-                if key.name.contains('_') {
-                    properties.insert(key.flag(), of_key(key));
-                }
+        } else {
+            properties.insert(key.name.to_owned(), of_key(key));
+            // The other spelling of the same key.
+            if key.name.contains('_') {
+                properties.insert(key.flag(), of_key(key));
             }
         }
     }

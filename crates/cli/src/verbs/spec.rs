@@ -53,6 +53,7 @@ pub(crate) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
         | StartError::Cycle { .. }
         | StartError::Finished { .. }
         | StartError::OtherWork { .. }
+        | StartError::SandboxInside
         | StartError::Protected { .. } => CliError::usage(error.to_string()),
         StartError::Locked(_) => {
             CliError::environment(error.to_string()).hint("`ralphloop status` shows how far the running one is")
@@ -60,7 +61,6 @@ pub(crate) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
         StartError::NoSandbox(why) => {
             why.remedies().into_iter().fold(CliError::environment(error.to_string()), CliError::hint)
         }
-        StartError::SandboxInside => CliError::usage(error.to_string()),
         _ => CliError::environment(error.to_string()),
     }
 }

@@ -169,7 +169,9 @@ pub(super) fn trust(arguments: &TrustArguments, host: &Host) -> Result<Exit, Cli
     let opened = spec::open(arguments.work.as_deref(), host)?;
     opened.reading()?;
     let (config, warnings) = config::load(&opened.work.project, &host.environment, Layer::default())?;
-    warnings.iter().for_each(|warning| output::warn(warning));
+    for warning in &warnings {
+        output::warn(warning);
+    }
     let brought = brought(&config, &opened.work);
     let is_trusted = |one: &Brought| trust.has(common_dir, &one.command);
     if arguments.json {

@@ -40,7 +40,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ),
     Attempt("put a program on the user's path", r#"echo x > "$(dirname "$tool")/git""#),
     Attempt("replace a program on the user's path", r#"echo x > "$tool""#),
-    Attempt("set git up for the user", r#"git config --global core.fsmonitor /bin/true"#),
+    Attempt("set git up for the user", r"git config --global core.fsmonitor /bin/true"),
     Attempt(
         "let it be done later by a process that stays",
         r#"(setsid sh -c 'sleep 1; echo x > "$outside/later"' &) ; sleep 1.5; cat "$outside/later""#,
@@ -60,7 +60,7 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt("read the sign-in of another agent", r#"cat "$home/.codex/auth.json""#),
     Attempt("read who is told of runs", r#"cat "$home/.config/ralphloop/config.toml""#),
     Attempt("read what was typed in shells", r#"cat "$home/.bash_history""#),
-    Attempt("read the passwords of the machine", r#"cat /etc/shadow"#),
+    Attempt("read the passwords of the machine", r"cat /etc/shadow"),
     Attempt("read the variables of the loop", r#"cat "/proc/$loop/environ""#),
     Attempt("read the memory of the loop", r#"head -c1 "/proc/$loop/mem""#),
     Attempt("read a secret by the root of a process outside", r#"cat "/proc/$loop/root$home/.netrc""#),
@@ -122,27 +122,27 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ),
     Attempt("enter the namespaces of the machine", r#"nsenter -t "$loop" -m -- true || nsenter -t 1 -m -- true"#),
     Attempt("change the root to that of a process outside", r#"chroot "/proc/$loop/root" true"#),
-    Attempt("write a setting of the kernel", r#"echo core > /proc/sys/kernel/core_pattern"#),
-    Attempt("write a switch of the kernel", r#"echo h > /proc/sysrq-trigger"#),
+    Attempt("write a setting of the kernel", r"echo core > /proc/sys/kernel/core_pattern"),
+    Attempt("write a switch of the kernel", r"echo h > /proc/sysrq-trigger"),
     Attempt(
         "write the kernel's objects",
         r#"for f in /sys/kernel/mm/transparent_hugepage/enabled /sys/power/state; do echo x > "$f" && exit 0; done; exit 1"#,
     ),
     Attempt("make a device", r#"mknod "$top/disk" b 254 0 && head -c1 "$top/disk""#),
     Attempt("read a disk", r#"for d in /dev/vda /dev/sda /dev/nvme0n1; do head -c1 "$d" && exit 0; done; exit 1"#),
-    Attempt("write to the user's terminal", r#"echo x > /dev/tty"#),
-    Attempt("become another user", r#"su -c true nobody </dev/null || sudo -n true"#),
-    Attempt("write programs of the machine", r#"echo x > /usr/local/bin/evil"#),
-    Attempt("write the machine's configuration", r#"echo x > /etc/profile.d/evil.sh || echo x > /etc/ld.so.preload"#),
+    Attempt("write to the user's terminal", r"echo x > /dev/tty"),
+    Attempt("become another user", r"su -c true nobody </dev/null || sudo -n true"),
+    Attempt("write programs of the machine", r"echo x > /usr/local/bin/evil"),
+    Attempt("write the machine's configuration", r"echo x > /etc/profile.d/evil.sh || echo x > /etc/ld.so.preload"),
     Attempt(
         "write a job that runs later",
-        r#"echo '* * * * * root true' > /etc/cron.d/evil || echo '* * * * * true' | crontab -"#,
+        r"echo '* * * * * root true' > /etc/cron.d/evil || echo '* * * * * true' | crontab -",
     ),
     Attempt(
         "reach services of the machine",
         r#"for s in /run/docker.sock /var/run/docker.sock /run/dbus/system_bus_socket /run/systemd/private; do test -e "$s" && exit 0; done; ls /run/user | grep ."#,
     ),
-    Attempt("see temporary files of others", r#"ls /tmp | grep ralphloop-break-out-bait"#),
+    Attempt("see temporary files of others", r"ls /tmp | grep ralphloop-break-out-bait"),
     Attempt(
         "keep an open file of the loop's",
         r#"for f in /proc/self/fd/*; do n=${f##*/}; [ "$n" -gt 2 ] && [ "$n" -lt 10 ] && case "$(readlink "$f")" in /*) [ -w "$f" ] && exit 0;; esac; done; exit 1"#,
@@ -153,8 +153,8 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
 pub(crate) const STRICT_ATTEMPTS: &[Attempt] = &[
     Attempt("read files of the user's", r#"cat "$outside/notes""#),
     Attempt("read the home folder", r#"ls "$home" | grep -q notes"#),
-    Attempt("read logs of the machine", r#"ls /var/log"#),
-    Attempt("read another home folder", r#"ls /root /home 2>/dev/null | grep -v : | grep ."#),
+    Attempt("read logs of the machine", r"ls /var/log"),
+    Attempt("read another home folder", r"ls /root /home 2>/dev/null | grep -v : | grep ."),
 ];
 
 /// The script that tries them all: a line each, number, result, first words of the error.
@@ -217,6 +217,7 @@ fn prey(who: Who) -> Scene {
 }
 
 /// Whether this machine has a sandbox; where it has none, that is said, and nothing can be tested.
+#[expect(clippy::print_stderr, reason = "whoever reads what the tests said has to know")]
 fn there_is_one(scene: &Scene, who: Who) -> bool {
     let outcome = command(scene, who, &["doctor", "--json"]).output().unwrap();
     let text = String::from_utf8_lossy(&outcome.stdout).into_owned();

@@ -189,7 +189,7 @@ fn a_secret_gets_out_by_no_way_that_an_agent_has() {
             ("the log", outcome.output()),
             ("the journal", journal),
             ("a notification", fs::read_to_string(&notes).unwrap()),
-            ("the next prompt", scene.calls()[1].prompt().to_string()),
+            ("the next prompt", scene.calls()[1].prompt().clone()),
             ("the commit", scene.git(&["log", "--format=%B"])),
         ] {
             assert!(!seen.contains(&secret[..16]) && !seen.contains(&secret[16..]), "{how}, in {place}: {seen}");

@@ -18,6 +18,7 @@ fn with_agent(script: &str) -> Scene {
 }
 
 /// Runs the binary where nobody can make namespaces.
+#[expect(clippy::print_stderr, reason = "whoever reads what the tests said has to know")]
 fn without_namespaces(scene: &Scene, flags: &[&str]) -> Option<(Option<i32>, String)> {
     let mut command: Command = scene.command("/usr/bin/unshare");
     let inner = "echo 0 > /proc/sys/user/max_user_namespaces && \
@@ -61,6 +62,7 @@ fn an_agent_in_a_worktree_stays_inside_if_that_is_asked_for() {
 }
 
 /// Whether there was a sandbox; a machine that has none says so, and then nothing can be tested.
+#[expect(clippy::print_stderr, reason = "whoever reads what the tests said has to know")]
 fn sandboxed(outcome: &Outcome) -> bool {
     let there = outcome.stderr.contains("the sandbox `");
     if !there {

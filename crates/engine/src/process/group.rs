@@ -21,8 +21,8 @@ pub(super) struct Group {
 
 impl Group {
     /// Holds the group until the orchestrator lets it go.
-    pub(super) fn hold(mut self, started: Status) -> io::Result<()> {
-        self.tell(&started);
+    pub(super) fn hold(mut self, started: &Status) -> io::Result<()> {
+        self.tell(started);
         loop {
             self.look()?;
             let mut fds = [PollFd::new(&self.child_ended, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];

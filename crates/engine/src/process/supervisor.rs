@@ -126,7 +126,7 @@ fn supervise(ends: Ends) -> io::Result<()> {
     let start_time = tree::look(child).map_or(0, |row| row.start_time);
     let started = Status::Started { pid: child.as_raw_nonzero().get(), start_time };
     if request.ownership == Ownership::Light {
-        return Group { socket, inbox: Vec::new(), child_ended, child, told: false }.hold(started);
+        return Group { socket, inbox: Vec::new(), child_ended, child, told: false }.hold(&started);
     }
     let mut supervision = Supervision {
         socket: Some(socket),
