@@ -74,7 +74,7 @@ fn f36_a_run_without_its_process_goes_on_behind_what_has_landed() {
 }
 
 #[test]
-fn f36_deleting_the_journal_at_any_step_and_going_on_from_files_and_commits_ends_in_the_same_tree() {
+fn f36_deleting_the_journal_after_a_kill_and_going_on_from_files_and_commits_ends_in_the_same_tree() {
     let end = |scene: &Scene| (scene.git(&["rev-parse", "HEAD^{tree}"]), scene.landed_subjects());
     let ready = || {
         let scene = prd_scene(&two_stories(), &AgentScript::new());
