@@ -107,11 +107,6 @@ impl Posterior {
         let variance = self.landed * self.failed / (all * all * (all + 1.0));
         self.mean() - CAUTION * variance.sqrt()
     }
-
-    /// Outcomes that landed and that did not, as they count now.
-    pub fn weights(self) -> (f64, f64) {
-        (self.landed - PRIOR, self.failed - PRIOR)
-    }
 }
 
 /// The agents in the order in which they are tried on such stories; those of whom the same is known keep their order.
@@ -120,6 +115,11 @@ pub fn order(agents: &[AgentId], evidence: &[Evidence], difficulty: Difficulty, 
     let mut ranked: Vec<(f64, &AgentId)> = agents.iter().map(|agent| (bound(agent), agent)).collect();
     ranked.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     ranked.into_iter().map(|(_, agent)| agent.clone()).collect()
+}
+
+/// That order for stories of every difficulty.
+pub fn orders(agents: &[AgentId], evidence: &[Evidence], now: Timestamp) -> [(Difficulty, Vec<AgentId>); 3] {
+    Difficulty::ALL.map(|difficulty| (difficulty, order(agents, evidence, difficulty, now)))
 }
 
 #[cfg(test)]

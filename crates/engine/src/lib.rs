@@ -29,6 +29,7 @@ pub mod notice;
 pub mod notify;
 pub mod openspec_cli;
 pub mod outcomes;
+pub mod patterns;
 pub mod process;
 pub mod pull_request;
 mod requests;

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use ralphloop_core::choice::{ALONE, Difficulty, Evidence, order};
+use ralphloop_core::choice::{ALONE, Difficulty, Evidence, orders};
 use ralphloop_core::event::Fact;
 use ralphloop_core::ids::{AgentId, AttemptId};
 use ralphloop_core::run::{Run, StoryState};
@@ -77,8 +77,7 @@ impl Outcomes {
 
     /// The order for each difficulty in which the evidence would have these agents tried.
     pub fn orders(&self, agents: &[AgentId], now: Timestamp) -> Vec<(Difficulty, Vec<AgentId>)> {
-        let (evidence, _) = self.read();
-        Difficulty::ALL.map(|difficulty| (difficulty, order(agents, &evidence, difficulty, now))).into()
+        orders(agents, &self.read().0, now).into()
     }
 
     /// What is to be remembered of the attempt before a fact that may end it.

@@ -14,9 +14,10 @@ use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::signal::SignalGrammar;
 
 use crate::gates::find::{find, on_path};
-use crate::git::{Exempt, Seal};
+use crate::git::Seal;
 use crate::lane::Generated;
 use crate::notify::Notify;
+use crate::patterns::FilePatterns;
 use crate::process::Passing;
 use crate::{process, sandbox};
 
@@ -115,7 +116,7 @@ pub struct Settings {
     /// Signs commits.
     pub seal: Option<Seal>,
     /// Files that may be committed whatever they hold.
-    pub commit_anyway: Exempt,
+    pub commit_anyway: FilePatterns,
     /// Who is told when the run ends or waits.
     pub notify: Notify,
     /// How much of the machine one call of an agent, or one gate, may use.

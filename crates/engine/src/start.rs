@@ -750,10 +750,11 @@ async fn put_right(
         .cloned()
         .collect();
     let leftovers = aftermath::leftovers(others, repository).await.map_err(AftermathError::from)?;
-    if !repository.half_made_worktrees().is_empty() {
+    let half_made = repository.half_made_worktrees();
+    if !half_made.is_empty() {
         end_leftovers(state).await;
     }
-    worktree::clear_half_made(state, repository).await?;
+    worktree::clear_half_made(state, repository, &half_made).await?;
     if leftovers.is_empty() && with_worktrees.is_empty() {
         return Ok(Vec::new());
     }

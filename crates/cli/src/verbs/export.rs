@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use ralphloop_engine::journal::{self, Place};
 use ralphloop_engine::runs::RunFolder;
-use ralphloop_engine::work;
+use ralphloop_engine::work::{self, WorkRef};
 
 use super::repository::{damaged, find_run};
 use crate::arguments::ExportArguments;
@@ -21,13 +21,13 @@ pub(super) fn export(arguments: &ExportArguments, host: &Host) -> Result<Exit, C
     let events = journal::read_after(&folder.journal(), &mut Place::default()).map_err(|error| damaged(&error))?;
     let chronicle = Chronicle::of(&events)
         .map_err(|_| CliError::environment(format!("the journal of run {} does not begin a run", folder.id)))?;
+    let work = work::resolve(Some(&chronicle.run.plan().work.to_string()), &host.cwd).ok();
     let to = match &arguments.to {
         Some(to) => host.cwd.join(to),
-        None => usual_place(&folder, &chronicle, host)?,
+        None => usual_place(&folder, work.as_ref(), host)?,
     };
     // A PRD that the run itself works on is kept by its landings.
-    let own = work::resolve(Some(&chronicle.run.plan().work.to_string()), &host.cwd);
-    let own = own.map(|work| work.story_files()).unwrap_or_default();
+    let own = work.map(|work| work.story_files()).unwrap_or_default();
     let (written, left) = write(&chronicle, &to, |path| !own.contains(&to.join(path)))
         .map_err(|error| CliError::environment(error.to_string()))?;
     let lines: String = written.iter().map(|path| format!("{}\n", path.display())).collect();
@@ -39,10 +39,9 @@ pub(super) fn export(arguments: &ExportArguments, host: &Host) -> Result<Exit, C
 }
 
 /// Where they go that name no folder: where the settings say, else beside the journal.
-fn usual_place(folder: &RunFolder, chronicle: &Chronicle, host: &Host) -> Result<PathBuf, CliError> {
-    let work = work::resolve(Some(&chronicle.run.plan().work.to_string()), &host.cwd);
-    let project = work.map_or_else(|_| host.cwd.clone(), |work| work.project);
-    let (config, _) = config::load(&project, &host.environment, Layer::default())?;
+fn usual_place(folder: &RunFolder, work: Option<&WorkRef>, host: &Host) -> Result<PathBuf, CliError> {
+    let project = work.map_or(&host.cwd, |work| &work.project);
+    let (config, _) = config::load(project, &host.environment, Layer::default())?;
     Ok(match config.settings.state_files {
         Some(named) => project.join(named),
         None => folder.path().join("export"),

@@ -88,6 +88,11 @@ fn the_schema_of_the_settings_takes_every_default_and_refuses_what_is_unknown() 
     let read: toml::Table = with_defaults.parse().unwrap_or_else(|error| panic!("{error}\n{with_defaults}"));
     assert!(read.len() > 20, "{read:?}");
     fits(&scene, "config", &serde_json::to_value(read).unwrap());
+    let tables = json!({
+        "agents": {"mine": {"command": "mine run"}}, "prices": {"mine-1": {"input": 1}}, "roles": {"critic": {"prompt": "Look"}},
+        "generate": [{"files": ["Cargo.lock"], "command": "cargo update"}],
+    });
+    fits(&scene, "config", &tables);
     assert!(schema(&scene, "config").validate(&json!({"max_retrys": 1})).is_err());
     scene.run(&["schema", "statu"]).exits(2).says("did you mean status?");
     scene.run(&["schema"]).exits(0).says("prd-status");

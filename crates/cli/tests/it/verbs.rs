@@ -279,11 +279,15 @@ fn config_shows_the_tables_of_agents_prices_and_made_files() {
     scene.run(&["config", "show"]).exits(0).never_says("Tables");
     scene.write(
         "ralphloop.toml",
-        "[agents.mine]\ncommand = \"mine run\"\n[prices.\"mine-1\"]\ninput = 1\noutput = 2\n[[generate]]\nfiles = \
+        "[agents.mine]\ncommand = \"mine run\"\n[prices.\"mine-1\"]\ninput = 1\noutput = 2\n[roles.critic]\nprompt = \"Look\"\n[[generate]]\nfiles = \
          [\"Cargo.lock\"]\ncommand = \"cargo update\"\n",
     );
     let shown = scene.run(&["config", "show"]).exits(0);
-    shown.says("[agents.mine]").says("[prices.\"mine-1\"]").says("[[generate]] Cargo.lock: cargo update");
+    shown
+        .says("[agents.mine]")
+        .says("[prices.\"mine-1\"]")
+        .says("[roles.critic]")
+        .says("[[generate]] Cargo.lock: cargo update");
 }
 
 #[test]

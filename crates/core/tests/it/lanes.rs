@@ -392,11 +392,9 @@ fn a_story_that_is_taken_out_while_it_is_worked_on_keeps_its_checks_and_is_not_b
     }
 }
 
-#[test]
-fn repairs_are_held_while_the_provider_is_waited_for_and_made_when_that_is_over() {
-    let mut play = two().agents([complete(), limit(None), complete(), complete()]);
-    play = play.check(CheckRef::Gate(0), [red("exit code 1")]);
-    for story in ["S1", "S2"] {
+/// Begins these stories; then S2 meets a limit, which is waited for, and the work of S1 is red.
+fn hold_a_repair(play: &mut Play, stories: &[&str]) {
+    for story in stories {
         play.until_of(story, agent);
     }
     play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
@@ -405,6 +403,13 @@ fn repairs_are_held_while_the_provider_is_waited_for_and_made_when_that_is_over(
     assert!(matches!(play.run.activity(), Activity::Waiting(_)));
     play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
     play.answer();
+}
+
+#[test]
+fn repairs_are_held_while_the_provider_is_waited_for_and_made_when_that_is_over() {
+    let mut play = two().agents([complete(), limit(None), complete(), complete()]);
+    play = play.check(CheckRef::Gate(0), [red("exit code 1")]);
+    hold_a_repair(&mut play, &["S1", "S2"]);
     assert_eq!(play.count("agent S1#1 call 1"), 0, "the same provider would refuse it: {:#?}", play.log);
     assert_eq!(play.end(), Outcome::Complete);
     assert!(place_of(&play, "agent S1#1 call 1") < place_of(&play, "begin S2#2"), "{:#?}", play.log);
@@ -416,14 +421,7 @@ fn what_is_held_for_a_provider_that_then_says_it_is_away_for_too_long_is_put_bac
     let stories = vec![story("S1"), story("S2"), story("S3")];
     let calls = [complete(), limit(None), limit(Some(away))];
     let mut play = Play::new(stories, lanes(3)).agents(calls).check(CheckRef::Gate(0), [red("exit code 1")]);
-    for story in ["S1", "S2", "S3"] {
-        play.until_of(story, agent);
-    }
-    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
-    play.until_of("S2", revert);
-    play.answer();
-    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
-    play.answer();
+    hold_a_repair(&mut play, &["S1", "S2", "S3"]);
     play.until_of("S3", revert);
     play.answer();
     assert_eq!(play.count("revert S1#1"), 1, "nobody would ever wake up for it: {:#?}", play.log);
@@ -435,14 +433,7 @@ fn what_is_held_for_a_provider_that_then_says_it_is_away_for_too_long_is_put_bac
 #[test]
 fn what_is_held_when_the_run_ends_is_put_back_uncharged() {
     let mut play = two().agents([complete(), limit(None)]).check(CheckRef::Gate(0), [red("exit code 1")]);
-    for story in ["S1", "S2"] {
-        play.until_of(story, agent);
-    }
-    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
-    play.until_of("S2", revert);
-    play.answer();
-    play.until_of("S1", |e| matches!(e, Effect::RunCheck { .. }));
-    play.answer();
+    hold_a_repair(&mut play, &["S1", "S2"]);
     play.tell(Fact::PauseRequested);
     assert_eq!(play.count("revert S1#1"), 1, "{:#?}", play.log);
     play.open.retain(|e| !matches!(e, Effect::Sleep { .. }));

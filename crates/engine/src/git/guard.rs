@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ralphloop_agent::redact::{Found, Redactor};
 
 use super::record::{Record, RelPath};
 use super::{Repository, path};
+use crate::patterns::FilePatterns;
 
 /// A binary file larger than this is a blob, in bytes.
 const BLOB: u64 = 1 << 20;
@@ -17,40 +17,13 @@ const SEARCHED: u64 = 16 << 20;
 /// So many objections are said.
 const SAID: usize = 20;
 
-/// Files that may be committed whatever they hold, by patterns from the top of the repository.
-#[derive(Debug, Clone, Default)]
-pub struct Exempt {
-    patterns: Vec<String>,
-    files: GlobSet,
-}
-
-impl PartialEq for Exempt {
-    fn eq(&self, other: &Self) -> bool {
-        self.patterns == other.patterns
-    }
-}
-
-impl Eq for Exempt {}
-
-impl Exempt {
-    /// Those of these patterns. One without a folder names files in any.
-    pub fn of(patterns: &[String]) -> Result<Self, globset::Error> {
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
-            let anywhere = if pattern.contains('/') { pattern.clone() } else { format!("**/{pattern}") };
-            set.add(GlobBuilder::new(&anywhere).literal_separator(true).build()?);
-        }
-        Ok(Self { patterns: patterns.to_vec(), files: set.build()? })
-    }
-}
-
 /// What is looked for.
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// Knows secrets.
     pub redactor: Redactor,
     /// What is not looked at.
-    pub exempt: Exempt,
+    pub exempt: FilePatterns,
     /// No file may grow beyond this, in bytes.
     pub larger_than: u64,
 }
@@ -61,7 +34,7 @@ impl Repository {
         let mut said = Vec::new();
         for at in paths {
             let relative = path(at);
-            if guard.exempt.files.is_match(&relative) {
+            if guard.exempt.has(&relative) {
                 continue;
             }
             let full = self.places().top.join(&relative);
@@ -151,12 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_exempt_is_named_from_the_top_or_by_name_alone() {
-        let exempt = Exempt::of(&["*.pem".to_owned(), "fixtures/**".to_owned()]).unwrap();
-        for file in ["a/b/x.pem", "x.pem", "fixtures/a/b"] {
-            assert!(exempt.files.is_match(file), "{file}");
-        }
-        assert!(!exempt.files.is_match("a/fixtures/b"));
+    fn the_settings_of_ours_are_our_own_wherever_they_are() {
         assert!(is_our_own(Path::new("sub/ralphloop.toml")) && !is_our_own(Path::new("ralphloop.toml.md")));
     }
 }

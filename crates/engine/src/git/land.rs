@@ -10,7 +10,7 @@ use std::time::Duration;
 use ralphloop_core::ids::CommitId;
 use tokio_util::sync::CancellationToken;
 
-pub use super::guard::{Exempt, Guard};
+pub use super::guard::Guard;
 pub use super::holdback::{HeldBack, HoldBack};
 
 use super::checkpoint::{Checkpoint, CheckpointError};

@@ -50,7 +50,7 @@ pub use head::HeadError;
 pub use index::IndexError;
 pub use inspect::{Change, ChangeKind, Frame, Inspection, Repair, Standing};
 pub use keep::{KeepError, Kept};
-pub use land::{Exempt, Guard, HeldBack, HoldBack, LandError, Landed, Landing};
+pub use land::{Guard, HeldBack, HoldBack, LandError, Landed, Landing};
 pub use leftovers::{KeptAttempt, KeptSquash, Stored};
 pub use merge::{MergeError, Merging, Trial, Work};
 pub use names::{attempt_ref, slug, squashed_ref};

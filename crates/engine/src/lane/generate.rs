@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ralphloop_core::evidence::CheckResult;
 use ralphloop_core::ids::CommitId;
 use ralphloop_core::policy::Gate;
@@ -11,58 +10,33 @@ use tokio_util::sync::CancellationToken;
 use super::Parts;
 use crate::gates::run::Runner;
 use crate::git::Trial;
+use crate::patterns::{FilePatterns, NoPattern};
 use crate::sandbox::Role;
 
 /// The rules by which files are made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Generated(Vec<Rule>);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Rule {
-    patterns: Vec<String>,
-    /// The same, compiled.
-    files: GlobSet,
+    files: FilePatterns,
     command: String,
 }
 
-impl PartialEq for Rule {
-    fn eq(&self, other: &Self) -> bool {
-        (&self.patterns, &self.command) == (&other.patterns, &other.command)
-    }
-}
-
-impl Eq for Rule {}
-
-/// A pattern that is none.
-#[derive(Debug, thiserror::Error)]
-#[error("`{pattern}` is no pattern of files: {source}")]
-pub struct NoPattern {
-    pattern: String,
-    source: globset::Error,
-}
-
 impl Generated {
-    /// Files of these patterns, from the top of the repository, are made by that command. A pattern without a folder names
-    /// files in any.
+    /// Files of these patterns are made by that command.
     pub fn add(&mut self, patterns: &[String], command: &str) -> Result<(), NoPattern> {
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
-            let anywhere = if pattern.contains('/') { pattern.clone() } else { format!("**/{pattern}") };
-            let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
-            set.add(glob.map_err(|source| NoPattern { pattern: pattern.clone(), source })?);
-        }
-        let files = set.build().map_err(|source| NoPattern { pattern: patterns.join(" "), source })?;
-        self.0.push(Rule { patterns: patterns.to_vec(), files, command: command.to_owned() });
+        self.0.push(Rule { files: FilePatterns::of(patterns)?, command: command.to_owned() });
         Ok(())
     }
 
     /// Each rule: the patterns and the command.
     pub fn rules(&self) -> impl Iterator<Item = (&[String], &str)> {
-        self.0.iter().map(|rule| (rule.patterns.as_slice(), rule.command.as_str()))
+        self.0.iter().map(|rule| (rule.files.written(), rule.command.as_str()))
     }
 
     fn rule_of(&self, file: &Path) -> Option<&Rule> {
-        self.0.iter().find(|rule| rule.files.is_match(file))
+        self.0.iter().find(|rule| rule.files.has(file))
     }
 
     /// Every one of the files is made by some command.
@@ -73,7 +47,7 @@ impl Generated {
     /// The commands that make them, each once, in the order of the rules.
     fn commands(&self, files: &[PathBuf]) -> Vec<&str> {
         let mut commands: Vec<&str> = Vec::new();
-        for rule in self.0.iter().filter(|rule| files.iter().any(|file| rule.files.is_match(file))) {
+        for rule in self.0.iter().filter(|rule| files.iter().any(|file| rule.files.has(file))) {
             if !commands.contains(&rule.command.as_str()) {
                 commands.push(&rule.command);
             }

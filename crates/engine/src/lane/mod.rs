@@ -32,7 +32,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-pub use generate::{Generated, NoPattern};
+pub use generate::Generated;
 pub use merge::Foreseen;
 pub use target::Target;
 
@@ -138,8 +138,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The call of an agent or a gate in this lane: within what it may use, and confined where the run has a sandbox. What works elsewhere, as a reviewer
-    /// does, can write there and not in the lane.
+    /// The call of an agent or a gate in this lane: within what it may use, and confined where the run has a sandbox. What
+    /// works elsewhere, as a reviewer does, can write there and not in the lane.
     fn confined(&self, call: Call, role: Role<'_>) -> Call {
         let call = call.resources(self.shared.settings.resources);
         let Some(sandbox) = &self.shared.sandbox else { return call };
@@ -281,7 +281,8 @@ impl Lanes {
         }
     }
 
-    /// Takes the worktrees away at the end of a run, and what its programs kept for a while. A worktree that holds anything that nothing else keeps stays, and is named.
+    /// Takes the worktrees away at the end of a run, and what its programs kept for a while. A worktree that holds anything
+    /// that nothing else keeps stays, and is named.
     pub async fn close(self) -> Vec<String> {
         let mut left = Vec::new();
         // What cannot be removed goes with the run's folder.

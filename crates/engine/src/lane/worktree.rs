@@ -291,19 +291,26 @@ pub(crate) fn forget_place(top: &Path) {
     pool::give_back(top);
 }
 
-/// Takes away what dead runs had begun to make when they were killed; nobody has worked there. Places of the pool that they
-/// had only taken are free again.
-pub(crate) async fn clear_half_made(state: &StateFolder, home: &Repository) -> Result<(), GitError> {
+/// Takes away what dead runs had begun to make when they were killed, `half_made`; nobody has worked there. Places of the
+/// pool that they had only taken are free again.
+pub(crate) async fn clear_half_made(
+    state: &StateFolder,
+    home: &Repository,
+    half_made: &[PathBuf],
+) -> Result<(), GitError> {
+    let taken = pool::taken(state);
+    if half_made.is_empty() && taken.is_empty() {
+        return Ok(());
+    }
     let runs = state.runs().unwrap_or_default();
     let is_live = |id: &RunId| runs.iter().any(|run| run.id == *id && run.live_process().is_some());
-    for top in home.half_made_worktrees() {
-        let Some(owner) = owner(state, &top) else { continue };
-        if !is_live(&owner) {
-            home.remove_half_made_worktree(&top).await?;
+    for top in half_made {
+        if owner(state, &taken, top).is_some_and(|owner| !is_live(&owner)) {
+            home.remove_half_made_worktree(top).await?;
         }
     }
     let linked: Vec<PathBuf> = runs.iter().flat_map(left_by).map(|(_, top)| top).collect();
-    for (place, user) in pool::taken(state) {
+    for (place, user) in taken {
         let real = std::fs::canonicalize(&place).unwrap_or_else(|_| place.clone());
         if !is_live(&user) && !linked.contains(&real) {
             pool::give_back(&place);
@@ -313,11 +320,11 @@ pub(crate) async fn clear_half_made(state: &StateFolder, home: &Repository) -> R
 }
 
 /// The run that a worktree of ours is of.
-fn owner(state: &StateFolder, top: &Path) -> Option<RunId> {
+fn owner(state: &StateFolder, taken: &[(PathBuf, RunId)], top: &Path) -> Option<RunId> {
     let root = std::fs::canonicalize(state.runs_folder()).ok()?;
     let below = top.strip_prefix(root).ok().and_then(|below| below.components().next());
     let run = below.and_then(|run| run.as_os_str().to_str()).map(RunId::from);
-    run.or_else(|| pool::taken(state).into_iter().find(|(place, _)| place == top).map(|(_, user)| user))
+    run.or_else(|| taken.iter().find(|(place, _)| place == top).map(|(_, user)| user.clone()))
 }
 
 /// The worktrees that a run has left, by lane.

@@ -14,6 +14,8 @@ use super::tree::Row;
 const LOOK: Duration = Duration::from_millis(250);
 /// How often while there are many: they may be about to become too many.
 const LOOK_CLOSELY: Duration = Duration::from_millis(25);
+/// When is looked first: most programs are over by then, and are not looked at at all.
+pub(super) const FIRST_LOOK: Duration = LOOK_CLOSELY;
 
 /// What may be used by one call; what is absent is not limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

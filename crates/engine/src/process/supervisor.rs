@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait
 
 use super::group::Group;
 use super::lowlevel::{Side, before_start, fork};
+use super::resources::FIRST_LOOK;
 use super::tree::{self, Row};
 use super::wire::{self, Command, Ends, Status};
 use super::{Ownership, Resources};
@@ -138,7 +139,7 @@ fn supervise(ends: Ends) -> io::Result<()> {
         ended: BTreeSet::new(),
         told_stuck: false,
         resources: request.resources,
-        look_at: Instant::now(),
+        look_at: Instant::now() + FIRST_LOOK,
         exceeded: false,
     };
     supervision.tell(&started);

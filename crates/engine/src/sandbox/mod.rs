@@ -132,11 +132,6 @@ impl Sandbox {
         Err(Unavailable::NoMechanism { level, refusals })
     }
 
-    /// How much it lets through.
-    pub fn level(&self) -> Level {
-        self.level
-    }
-
     /// Who keeps programs inside.
     pub fn mechanism(&self) -> Mechanism {
         self.mechanism

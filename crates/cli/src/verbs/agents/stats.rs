@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use ralphloop_core::choice::{ALONE, Difficulty, Evidence, Posterior, order};
+use ralphloop_core::choice::{ALONE, Difficulty, Evidence, Posterior, orders};
 use ralphloop_core::ids::AgentId;
 use ralphloop_core::units::Timestamp;
 use ralphloop_engine::clock;
@@ -40,7 +40,7 @@ pub(super) fn stats(as_json: bool, host: &Host) -> Result<Exit, CliError> {
     let now = clock::now();
     let rows = rows(&evidence, now);
     let chain = settings::agents(&config)?.ids();
-    let orders = Difficulty::ALL.map(|difficulty| (difficulty, order(&chain, &evidence, difficulty, now)));
+    let orders = orders(&chain, &evidence, now);
     if as_json {
         let by_difficulty: BTreeMap<String, Vec<&str>> = orders
             .iter()
