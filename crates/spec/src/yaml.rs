@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle};
+use granit_parser::{Event, Marker, Parser, ScalarStyle};
 
 use crate::error::{ErrorClass, SpecError};
 use crate::text::Text;
@@ -117,60 +117,16 @@ impl Node {
     }
 }
 
-/// From the parser's places, which are lines and columns of characters, to bytes. Places come nearly in their order, so
-/// that a walk from the last one to the next is short, however long the line is.
-struct Places<'s> {
-    source: &'s str,
-    /// The byte at which each line begins; a lone carriage return ends a line, too.
-    starts: Vec<usize>,
-    /// The last place: line from 0, column in characters, byte.
-    last: (usize, usize, usize),
-}
-
-impl<'s> Places<'s> {
-    fn of(source: &'s str) -> Self {
-        let breaks = source.match_indices(['\n', '\r']).map(|(at, _)| at + 1);
-        let breaks = breaks.filter(|at| !(source[..*at].ends_with('\r') && source[*at..].starts_with('\n')));
-        let starts = std::iter::once(0).chain(breaks).collect();
-        Self { source, starts, last: (0, 0, 0) }
-    }
-
-    fn byte(&mut self, mark: Marker) -> usize {
-        let line = mark.line().saturating_sub(1);
-        let Some(start) = self.starts.get(line).copied() else { return self.source.len() };
-        let (mut column, mut at) = if self.last.0 == line { (self.last.1, self.last.2) } else { (0, start) };
-        if mark.col() < column / 2 {
-            (column, at) = (0, start);
-        }
-        let far = at + mark.col().saturating_sub(column);
-        if self.source.as_bytes().get(at..far).is_some_and(<[u8]>::is_ascii) {
-            (column, at) = (column.max(mark.col()), far);
-        }
-        let width = |c: Option<char>| c.map(char::len_utf8);
-        while column < mark.col()
-            && let Some(width) = width(self.source[at..].chars().next())
-        {
-            (column, at) = (column + 1, at + width);
-        }
-        while column > mark.col()
-            && let Some(width) = width(self.source[..at].chars().next_back())
-        {
-            (column, at) = (column - 1, at - width);
-        }
-        self.last = (line, column, at);
-        at
-    }
-}
-
 /// Parses the first document of `source`, which stands at the offset `above` of the text's body. No mapping may hold a
 /// key twice.
 pub(crate) fn parse(text: &Text<'_>, source: &str, above: usize) -> Result<Option<Node>, SpecError> {
-    let mut places = Places::of(source);
+    // Of a text that it has whole, the parser knows every byte.
+    let byte = |mark: Marker| above + mark.byte_offset().unwrap_or(source.len());
     let mut open: Vec<Open> = Vec::new();
     for event in Parser::new_from_str(source) {
-        let (event, span) = event.map_err(|error| syntax(text, above + places.byte(*error.marker()), error.info()))?;
-        let mut node = |content: Content| {
-            let (start, end) = (above + places.byte(span.start), above + places.byte(span.end));
+        let (event, span) = event.map_err(|error| syntax(text, byte(*error.marker()), &error.info()))?;
+        let node = |content: Content| {
+            let (start, end) = (byte(span.start), byte(span.end));
             Node { content, start, end, line: text.line(start), column: span.start.col() }
         };
         let done = match event {
@@ -190,7 +146,7 @@ pub(crate) fn parse(text: &Text<'_>, source: &str, above: usize) -> Result<Optio
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some(done) => done.close(text.file, above + places.byte(span.end))?,
+                Some(done) => done.close(text.file, byte(span.end))?,
                 None => continue,
             },
             Event::Scalar(value, style, ..) => {

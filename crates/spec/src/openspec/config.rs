@@ -1,46 +1,27 @@
 //! What `openspec/config.yaml` says to everything that is made from the project's specs.
 
-use saphyr::{LoadableYamlNode, Yaml};
-
 use crate::error::{Code, Diagnostic};
-use crate::text::{Text, saturate};
+use crate::text::Text;
+use crate::yaml;
 
 /// `context`, then `rules.tasks` and `operations.apply.guidance` as lists.
 pub(super) fn read(text: &Text<'_>) -> Result<String, Diagnostic> {
-    let documents = Yaml::load_from_str(text.body).map_err(|error| {
-        let line = saturate(error.marker().line());
-        Diagnostic::warning(
-            Code::UnreadableCompanion,
-            text.file,
-            Some(line),
-            format!("not valid YAML: {}", error.info()),
-        )
-        .with_help("the project's context and rules are left out until it is mended")
+    let root = yaml::parse(text, text.body, 0).map_err(|error| {
+        Diagnostic::warning(Code::UnreadableCompanion, text.file, error.line, error.message)
+            .with_help("the project's context and rules are left out until it is mended")
     })?;
-    let Some(root) = documents.first() else { return Ok(String::new()) };
-    let at = |keys: &[&str]| keys.iter().try_fold(root, |node, key| node.as_mapping_get(key));
-    let mut parts = Vec::new();
-    if let Some(context) = at(&["context"]).and_then(Yaml::as_str).map(str::trim).filter(|text| !text.is_empty()) {
-        parts.push(context.to_owned());
-    }
+    let Some(root) = root else { return Ok(String::new()) };
+    let mut parts: Vec<String> = root.first_word(&["context"]).map(str::to_owned).into_iter().collect();
     for (title, keys) in [
         ("Rules of the project for tasks:", &["rules", "tasks"] as &[&str]),
         ("Guidance of the project for this work:", &["operations", "apply", "guidance"]),
     ] {
-        let rules = at(keys).map(texts).unwrap_or_default();
+        let rules = keys.iter().try_fold(&root, |node, key| node.get(key)).map(yaml::Node::words).unwrap_or_default();
         if !rules.is_empty() {
             parts.push(format!("{title}\n- {}", rules.join("\n- ")));
         }
     }
     Ok(parts.join("\n\n"))
-}
-
-fn texts(node: &Yaml<'_>) -> Vec<String> {
-    let own = |node: &Yaml<'_>| node.as_str().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    match node.as_vec() {
-        Some(list) => list.iter().filter_map(own).collect(),
-        None => own(node).into_iter().collect(),
-    }
 }
 
 #[cfg(test)]
