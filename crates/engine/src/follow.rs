@@ -1,93 +1,187 @@
-//! Waiting for what another process does to a run: an event in its journal, or the end of that process.
+//! Waiting for what another process does: to files, or to a run.
 
-pub use platform::Follower;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::runs::RunFolder;
+
+/// Where the system tells nobody of changes, or has no more watches to give, files are looked at this often.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Tells that files have changed.
+#[derive(Debug)]
+pub struct Changes(Option<platform::Told>);
+
+impl Changes {
+    /// Watches nothing yet. Has to be called in a runtime.
+    pub fn new() -> Self {
+        Self(platform::Told::new().ok())
+    }
+
+    /// Watches a file, or the files in a folder, too; what is watched already stays so.
+    ///
+    /// # Errors
+    /// There is no such file.
+    pub fn watch(&mut self, path: &Path) -> io::Result<()> {
+        match self.0.as_ref().map(|told| told.watch(path)) {
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => Err(error),
+            Some(Err(_)) => {
+                self.0 = None;
+                Ok(())
+            }
+            Some(Ok(())) | None => Ok(()),
+        }
+    }
+
+    /// Waits until something has changed, or until it is time to look; any number of changes is one. Can be dropped and
+    /// called again.
+    pub async fn next(&self) -> io::Result<()> {
+        match &self.0 {
+            Some(told) => told.next().await,
+            None => {
+                tokio::time::sleep(LOOK_AGAIN).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Watches a run. What happens after it was made is not missed.
+#[derive(Debug)]
+pub struct Follower {
+    folder: RunFolder,
+    journal: Changes,
+    /// The process that works on the run, once there is one.
+    process: Option<platform::Process>,
+}
+
+impl Follower {
+    /// Begins to watch. Has to be called in a runtime.
+    pub fn of(folder: &RunFolder) -> io::Result<Self> {
+        let mut journal = Changes::new();
+        journal.watch(&folder.journal())?;
+        Ok(Self { folder: folder.clone(), journal, process: platform::Process::of(folder) })
+    }
+
+    /// Waits until the journal has changed or the process has ended. Can be dropped and called again.
+    pub async fn wait(&mut self) -> io::Result<()> {
+        if self.process.is_none() {
+            self.process = platform::Process::of(&self.folder);
+        }
+        let Some(process) = &self.process else { return self.journal.next().await };
+        tokio::select! {
+            changed = self.journal.next() => changed,
+            ended = process.end() => {
+                self.process = None;
+                ended
+            }
+        }
+    }
+}
 
 #[cfg(target_os = "linux")]
 mod platform {
     use std::io;
-    use std::os::fd::OwnedFd;
+    use std::os::fd::AsFd as _;
+    use std::path::Path;
 
-    use rustix::event::{PollFd, PollFlags, poll};
-    use rustix::fs::inotify;
-    use rustix::io::Errno;
+    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
+    use tokio::net::unix::pipe::Receiver;
 
     use crate::runs::RunFolder;
 
-    /// Watches a run. What happens after it was made is not missed.
+    /// What the system tells of changes. What it is told by is read like a pipe.
     #[derive(Debug)]
-    pub struct Follower {
-        folder: RunFolder,
-        journal: OwnedFd,
-        /// Of the process that works on the run, once there is one.
-        process: Option<OwnedFd>,
-    }
+    pub(super) struct Told(Receiver);
 
-    impl Follower {
-        /// Begins to watch.
-        pub fn of(folder: &RunFolder) -> io::Result<Self> {
-            let journal = inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK)?;
-            inotify::add_watch(&journal, folder.journal(), inotify::WatchFlags::MODIFY)?;
-            Ok(Self { folder: folder.clone(), journal, process: process_of(folder) })
+    impl Told {
+        pub(super) fn new() -> io::Result<Self> {
+            let told = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+            Receiver::from_owned_fd_unchecked(told).map(Self)
         }
 
-        /// Waits until the journal has changed or the process has ended.
-        pub fn wait(&mut self) -> io::Result<()> {
-            if self.process.is_none() {
-                self.process = process_of(&self.folder);
-            }
-            let mut watched = vec![PollFd::new(&self.journal, PollFlags::IN)];
-            watched.extend(self.process.as_ref().map(|process| PollFd::new(process, PollFlags::IN)));
-            while let Err(error) = poll(&mut watched, None) {
-                if error != Errno::INTR {
-                    return Err(error.into());
-                }
-            }
-            self.forget_changes()
+        pub(super) fn watch(&self, path: &Path) -> io::Result<()> {
+            let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
+            inotify::add_watch(self.0.as_fd(), path, what)?;
+            Ok(())
         }
 
-        /// Any number of changes is one.
-        fn forget_changes(&self) -> io::Result<()> {
+        pub(super) async fn next(&self) -> io::Result<()> {
             let mut buffer = [0; 4096];
+            let mut told = false;
             loop {
-                match rustix::io::read(&self.journal, &mut buffer) {
-                    Ok(0) | Err(Errno::AGAIN) => return Ok(()),
-                    Ok(_) | Err(Errno::INTR) => {}
-                    Err(error) => return Err(error.into()),
+                match self.0.try_read(&mut buffer) {
+                    Ok(count) if count > 0 => told = true,
+                    Ok(_) => return Ok(()),
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                    Err(_) if told => return Ok(()),
+                    Err(_) => self.0.readable().await?,
                 }
             }
         }
     }
 
-    fn process_of(folder: &RunFolder) -> Option<OwnedFd> {
-        let pid = i32::try_from(folder.live_process()?.pid).ok()?;
-        pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+    /// A process whose end can be waited for: from then on it can be read from, though nothing is there.
+    #[derive(Debug)]
+    pub(super) struct Process(Receiver);
+
+    impl Process {
+        /// The one that works on a run, if there is one.
+        pub(super) fn of(folder: &RunFolder) -> Option<Self> {
+            let pid = i32::try_from(folder.live_process()?.pid).ok()?;
+            let process = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
+            Receiver::from_owned_fd_unchecked(process).ok().map(Self)
+        }
+
+        pub(super) async fn end(&self) -> io::Result<()> {
+            self.0.readable().await
+        }
     }
 }
 
+/// Weaker than on Linux: nobody is told, and the end of a process is seen with the next look.
 #[cfg(not(target_os = "linux"))]
 mod platform {
     use std::io;
-    use std::time::Duration;
+    use std::path::Path;
 
     use crate::runs::RunFolder;
 
-    /// Watches a run. Weaker than on Linux: nobody is told, so that it is looked at again and again.
     #[derive(Debug)]
-    pub struct Follower;
+    pub(super) enum Told {}
 
-    impl Follower {
-        /// Begins to watch.
-        #[expect(clippy::unnecessary_wraps, reason = "the other platform's signature")]
-        pub fn of(_folder: &RunFolder) -> io::Result<Self> {
-            Ok(Self)
+    impl Told {
+        pub(super) fn new() -> io::Result<Self> {
+            Err(io::ErrorKind::Unsupported.into())
         }
 
-        /// Waits until it is time to look again.
-        #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "the other platform's signature")]
-        pub fn wait(&mut self) -> io::Result<()> {
-            std::thread::sleep(Duration::from_millis(250));
-            Ok(())
+        pub(super) fn watch(&self, _path: &Path) -> io::Result<()> {
+            match *self {}
+        }
+
+        pub(super) async fn next(&self) -> io::Result<()> {
+            match *self {}
+        }
+    }
+
+    #[derive(Debug)]
+    pub(super) enum Process {}
+
+    impl Process {
+        pub(super) fn of(_folder: &RunFolder) -> Option<Self> {
+            None
+        }
+
+        pub(super) async fn end(&self) -> io::Result<()> {
+            match *self {}
         }
     }
 }

@@ -96,16 +96,21 @@ pub enum TranscriptError {
     },
 }
 
+/// Where a run's transcripts are kept in its folder; it is made with the first of them.
+pub fn folder_of(run_folder: &Path) -> PathBuf {
+    run_folder.join("transcripts")
+}
+
 /// Where the transcript of a call is kept in a run's folder.
 pub fn path_of(run_folder: &Path, attempt: &AttemptId, call: CallNumber) -> PathBuf {
     let story = files::safe_name(attempt.story.as_str());
-    run_folder.join("transcripts").join(format!("{story}-{}-{}.jsonl.zst", attempt.number, call.0))
+    folder_of(run_folder).join(format!("{story}-{}-{}.jsonl.zst", attempt.number, call.0))
 }
 
 /// Where the transcript of a review is kept in a run's folder.
 pub fn path_of_review(run_folder: &Path, attempt: &AttemptId, round: u32) -> PathBuf {
     let story = files::safe_name(attempt.story.as_str());
-    run_folder.join("transcripts").join(format!("{story}-{}-review-{round}.jsonl.zst", attempt.number))
+    folder_of(run_folder).join(format!("{story}-{}-review-{round}.jsonl.zst", attempt.number))
 }
 
 /// How the output in a transcript reads: that is not kept beside it, and its beginning tells. None if there is no

@@ -1,8 +1,8 @@
-//! The loop of the screens: it alone owns the terminal and the model. It waits for keys, takes in what its host sends,
-//! and draws when something has changed, at most thirty times a second.
+//! The loop of the screens: it alone owns the terminal and the model. It waits for keys and for what its host sends, and
+//! draws when something has changed, at most thirty times a second; for keys at once.
 
 use std::io;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use ralphloop_core::event::StopCause;
@@ -11,14 +11,13 @@ use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyEventKind, MouseButton, MouseEventKind};
 
 use crate::keys::Press;
+use crate::mailbox::Mailbox;
 use crate::port::Mouse;
 use crate::signals::Signals;
 use crate::terminal::Terminal;
 
 /// Between two frames, if no key was pressed.
 const FRAME: Duration = Duration::from_millis(33);
-/// The longest wait for a key before the host's messages are looked at.
-const WAIT: Duration = Duration::from_millis(50);
 /// So long the host's messages are taken in before a key is looked at again.
 const BATCH: Duration = Duration::from_millis(8);
 /// How often times on the screen move.
@@ -112,8 +111,13 @@ impl Session {
     ///
     /// # Errors
     /// It cannot be used.
-    pub fn with(signals: Signals, using: Use) -> io::Result<Self> {
-        Ok(Self { terminal: Terminal::enter(using.mouse)?, signals })
+    pub fn with(mut signals: Signals, using: Use) -> io::Result<Self> {
+        let terminal = Terminal::enter(using.mouse)?;
+        wait(Duration::ZERO, &[])?;
+        // The first time it is asked it begins to listen to sizes.
+        event::poll(Duration::ZERO)?;
+        signals.tell_of_sizes()?;
+        Ok(Self { terminal, signals })
     }
 
     /// Shows a screen until it is left. `ask` hands requests to the host and must not wait for what they come to.
@@ -123,15 +127,17 @@ impl Session {
     pub fn show<S: Screen>(
         &mut self,
         screen: &mut S,
-        host: &Receiver<S::Msg>,
+        host: &Mailbox<S::Msg>,
         mut ask: impl FnMut(S::Request),
     ) -> io::Result<S::Left> {
         let mut drawn: Option<Instant> = None;
         let mut ticked = Instant::now();
         let mut changed = true;
         let mut pressed = false;
+        wait(Duration::ZERO, &[])?;
         loop {
             let mut requests = Vec::new();
+            self.signals.heard();
             if let Some(cause) = self.signals.ending() {
                 requests.extend(screen.update(Input::Signal(cause).into()));
                 changed = true;
@@ -146,7 +152,6 @@ impl Session {
                 requests.extend(screen.update(Input::Tick(now()).into()));
                 changed = true;
             }
-            is_there(Duration::ZERO)?;
             // All that was typed, so that a held key is drawn once.
             while event::poll(Duration::ZERO)? {
                 if let Some(input) = input(&event::read()?) {
@@ -177,39 +182,40 @@ impl Session {
                     Err(request) => ask(request),
                 }
             }
-            let wait = if changed { FRAME.saturating_sub(drawn.map_or(FRAME, |at| at.elapsed())) } else { WAIT };
-            is_there(wait)?;
+            // With a frame to come, what the host tells is looked at with it.
+            match drawn.filter(|_| changed) {
+                Some(at) => wait(FRAME.saturating_sub(at.elapsed()), &[self.signals.as_fd()])?,
+                None => wait(TICK.saturating_sub(ticked.elapsed()), &[self.signals.as_fd(), host.as_fd()])?,
+            }
         }
     }
 }
 
-/// Waits until something is typed, and says so if the terminal is gone: reading on from one that is never comes to an end.
-fn is_there(wait: Duration) -> io::Result<()> {
+/// Waits until something is typed or can be read from the others; and says so if the terminal is gone: reading on from one
+/// that is never comes to an end.
+fn wait(longest: Duration, others: &[BorrowedFd<'_>]) -> io::Result<()> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let stdin = io::stdin();
-    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-    let timeout = Timespec::try_from(wait).map_err(io::Error::other)?;
+    let mut fds = vec![PollFd::new(&stdin, PollFlags::IN)];
+    fds.extend(others.iter().map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)));
+    let timeout = Timespec::try_from(longest).map_err(io::Error::other)?;
     match poll(&mut fds, Some(&timeout)) {
-        // A signal, such as that of another size.
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let gone = fds.iter().any(|fd| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL));
+    let gone = fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL);
     if gone { Err(io::Error::new(io::ErrorKind::BrokenPipe, "the terminal is gone")) } else { Ok(()) }
 }
 
 /// Takes in what the host has sent, as much as fits into a moment.
-fn take_in<S: Screen>(screen: &mut S, host: &Receiver<S::Msg>, requests: &mut Vec<S::Request>) -> bool {
+fn take_in<S: Screen>(screen: &mut S, host: &Mailbox<S::Msg>, requests: &mut Vec<S::Request>) -> bool {
     let began = Instant::now();
     let mut any = false;
-    while began.elapsed() < BATCH {
-        match host.try_recv() {
-            Ok(msg) => {
-                requests.extend(screen.update(msg));
-                any = true;
-            }
-            Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
-        }
+    while began.elapsed() < BATCH
+        && let Some(msg) = host.take()
+    {
+        requests.extend(screen.update(msg));
+        any = true;
     }
     any
 }

@@ -9,6 +9,7 @@ mod draw;
 mod facts;
 pub mod keys;
 mod line;
+pub mod mailbox;
 pub mod model;
 pub mod pick;
 pub mod port;

@@ -1,25 +1,25 @@
 //! What the screen asks for is done here, beside it: nothing of it is waited for by the screen.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use ralphloop_engine::control;
+use ralphloop_engine::follow::Follower;
 use ralphloop_engine::journal;
 use ralphloop_engine::process::Call;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
+use ralphloop_tui::mailbox::Sender;
 use ralphloop_tui::{Msg, Request};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::ending;
 use super::sheets::Sheets;
 
-/// How often the journal is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// Every so many looks it is asked whether the run's process is alive.
-const ALIVE: u32 = 5;
+/// A journal that is written all the time is read this often: more could not be seen.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 /// How long tmux has to take a text.
 const HOLD: Duration = Duration::from_secs(5);
@@ -38,28 +38,32 @@ pub(super) struct Host {
 impl Host {
     /// Tells the screen what the journal tells, until it is gone.
     pub(super) async fn tell(self) {
+        if let Err(error) = self.try_to_tell().await {
+            drop(self.screen.send(Msg::Note(error)));
+        }
+    }
+
+    async fn try_to_tell(&self) -> Result<(), String> {
         let mut place = journal::Place::default();
         let path = self.folder.journal();
-        let mut looks = tokio::time::interval(LOOK_AGAIN);
-        let mut alive = None;
-        for look in 0_u32.. {
-            looks.tick().await;
+        let mut follower = Follower::of(&self.folder).map_err(|error| error.to_string())?;
+        let mut pace = tokio::time::interval(LOOK_AGAIN);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut told = None;
+        loop {
+            pace.tick().await;
             // Asked first: what a process wrote before it ended is not missed.
-            let now = look.is_multiple_of(ALIVE).then(|| self.folder.live_process().is_some());
-            match journal::read_after(&path, &mut place) {
-                Ok(events) => {
-                    for event in events {
-                        if self.screen.send(Msg::Event(Box::new(event))).is_err() {
-                            return;
-                        }
-                    }
+            let alive = self.folder.live_process().is_some();
+            for event in journal::read_after(&path, &mut place).map_err(|error| error.to_string())? {
+                if self.screen.send(Msg::Event(Box::new(event))).is_err() {
+                    return Ok(());
                 }
-                Err(error) => return drop(self.screen.send(Msg::Note(error.to_string()))),
             }
-            if now.is_some() && now != alive {
-                alive = now;
-                drop(self.screen.send(Msg::Alive(now == Some(true))));
+            if told != Some(alive) {
+                told = Some(alive);
+                drop(self.screen.send(Msg::Alive(alive)));
             }
+            follower.wait().await.map_err(|error| error.to_string())?;
         }
     }
 

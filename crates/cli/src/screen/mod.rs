@@ -9,7 +9,6 @@ mod sheets;
 mod talk;
 
 use std::io::IsTerminal as _;
-use std::sync::mpsc;
 
 use ralphloop_core::event::StopCause;
 use ralphloop_core::ids::StoryId;
@@ -18,6 +17,7 @@ use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::app::{Session, Use};
 use ralphloop_tui::keys::Keymap;
+use ralphloop_tui::mailbox::mailbox;
 use ralphloop_tui::model::Options;
 use ralphloop_tui::port::Leave;
 use ralphloop_tui::theme::Theme;
@@ -239,8 +239,8 @@ fn show(
     host: &Host,
     mut leashed: Option<&mut Leashed>,
 ) -> std::io::Result<(Leave, Vec<String>)> {
-    let (to_screen, from_host) = mpsc::channel();
-    let (to_talk, talk_asked) = mpsc::channel();
+    let (to_screen, from_host) = mailbox()?;
+    let (to_talk, talk_asked) = tokio::sync::mpsc::unbounded_channel();
     let (to_host, host_asked) = tokio::sync::mpsc::unbounded_channel();
     let (cwd, sheets) = (host.cwd.clone(), sheets::Sheets::default());
     let doer = host::Host { folder: folder.clone(), place, cwd, sheets, screen: to_screen.clone() };
@@ -248,7 +248,8 @@ fn show(
     let serving = runtime.spawn(doer.serve(host_asked));
     let talking = {
         let (folder, cwd, screen) = (folder.path().to_owned(), host.cwd.clone(), to_screen.clone());
-        runtime.spawn_blocking(move || talk::serve(&folder, &cwd, &talk_asked, &screen))
+        let handle = runtime.handle().clone();
+        runtime.spawn_blocking(move || handle.block_on(talk::serve(&folder, &cwd, talk_asked, &screen)))
     };
     let complaining = leashed.as_mut().and_then(|leashed| leashed.complaints.take()).map(|complaints| {
         let screen = to_screen.clone();

@@ -8,6 +8,7 @@ use ralphloop_core::outcome::Outcome;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::start::Place;
 use ralphloop_tui::app::{self, Session};
+use ralphloop_tui::mailbox::{self, Mailbox, mailbox};
 use ralphloop_tui::pick::Picker;
 use ralphloop_tui::pick::port::{Found, Left, Msg, Question, Request};
 use ralphloop_tui::port::Leave;
@@ -51,7 +52,7 @@ enum Until {
 
 /// What is started here and looked at from here.
 struct Ends {
-    found: Receiver<Msg>,
+    found: Mailbox<Msg>,
     requests: Sender<Request>,
     answers: Sender<char>,
     started: Receiver<Started>,
@@ -80,7 +81,7 @@ fn going_on(host: &Host) -> Option<RunFolder> {
 pub(crate) fn pick(called: Called, host: &Host) -> Result<Exit, CliError> {
     let look = Look::of(host)?;
     let runtime = repository::runtime()?;
-    let (to_screen, found) = channel();
+    let (to_screen, found) = mailbox().map_err(|error| unusable(&error))?;
     let (requests, asked) = channel();
     let (answers, answered) = channel();
     let (to_start, started) = channel();
@@ -154,7 +155,7 @@ fn until_left(
 /// Does what the screens ask for, one after the other.
 struct Clerk {
     desk: Desk,
-    screen: Sender<Msg>,
+    screen: mailbox::Sender<Msg>,
     answers: Receiver<char>,
     started: Sender<Started>,
     called: Called,
@@ -220,7 +221,7 @@ fn found(host: &Host) -> Found {
 /// Asks on the screen.
 struct ByScreen<'s> {
     told: String,
-    screen: &'s Sender<Msg>,
+    screen: &'s mailbox::Sender<Msg>,
     answers: &'s mut Receiver<char>,
 }
 

@@ -1,19 +1,22 @@
 //! Transcripts by window: an index of where each chunk of entries begins, and the entries of a chunk when asked for.
 
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use ralphloop_agent::client::Format;
 use ralphloop_agent::decoder::Decoder;
 use ralphloop_agent::event::{AgentEvent, Stream};
+use ralphloop_engine::follow::Changes;
 use ralphloop_engine::transcript::frames::{Frame, Frames};
 use ralphloop_engine::transcript::{self, Record, TranscriptError};
+use ralphloop_tui::mailbox::Sender;
 use ralphloop_tui::port::{CHUNK, CallId, Entry, EntryKind};
 use ralphloop_tui::{Msg, Request};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Interval, MissedTickBehavior};
 
-/// How often a transcript that is looked at is looked at again.
-const LOOK_AGAIN: Duration = Duration::from_millis(150);
+/// A transcript that is written all the time is read this often.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// So long a transcript is read on before requests are looked at.
 const BATCH: Duration = Duration::from_millis(40);
 /// The longest text of one entry that the screen gets, in bytes. The transcript has all of it.
@@ -30,12 +33,14 @@ struct Transcript {
     counted: u64,
     /// The frame that was read last: neighbouring chunks often lie in one.
     last: Option<(u64, u64, Vec<Entry>)>,
+    /// What was told of it: how many entries, and whether more are being read.
+    told: Option<(u64, bool)>,
 }
 
 impl Transcript {
     fn open(path: &Path) -> Result<Self, TranscriptError> {
         let frames = Frames::open(path)?;
-        Ok(Self { frames, format: None, chunks: Vec::new(), entries: 0, counted: 0, last: None })
+        Ok(Self { frames, format: None, chunks: Vec::new(), entries: 0, counted: 0, last: None, told: None })
     }
 
     /// Counts what has come since, for a moment; true if there may be more.
@@ -163,84 +168,109 @@ fn entry(record: &Record, event: AgentEvent, format: Format) -> Option<Entry> {
     Some(Entry { at: record.at, kind, text })
 }
 
-/// Answers requests about the transcripts in a run's folder until the other side is gone. Waits by blocking.
-pub(super) fn serve(folder: &Path, cwd: &Path, asked: &Receiver<Request>, screen: &Sender<Msg>) {
-    let mut looking: Option<(CallId, Option<Transcript>)> = None;
-    let mut more = false;
+/// Answers requests about the transcripts in a run's folder until the other side is gone. It reads files, so that it needs
+/// a thread of its own.
+pub(super) async fn serve(folder: &Path, cwd: &Path, mut asked: UnboundedReceiver<Request>, screen: &Sender<Msg>) {
+    let mut desk = Desk { folder, cwd, screen, looking: None, written: Changes::new() };
+    let mut pace = tokio::time::interval(LOOK_AGAIN);
+    pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let wait = if more { Duration::ZERO } else { LOOK_AGAIN };
-        match asked.recv_timeout(wait) {
-            Ok(request) => answer(request, folder, cwd, &mut looking, screen),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return,
+        let more = desk.read_on();
+        tokio::select! {
+            biased;
+            request = asked.recv() => match request {
+                Some(request) => desk.answer(request),
+                None => return,
+            },
+            () = std::future::ready(()), if more => {}
+            () = desk.written(&mut pace), if !more && desk.looking.is_some() => {}
         }
-        let Some((call, open)) = &mut looking else {
-            more = false;
-            continue;
-        };
+    }
+}
+
+/// The transcript that is looked at.
+struct Looking {
+    call: CallId,
+    /// It is made when the agent begins to speak.
+    open: Option<Transcript>,
+}
+
+struct Desk<'a> {
+    folder: &'a Path,
+    cwd: &'a Path,
+    screen: &'a Sender<Msg>,
+    looking: Option<Looking>,
+    written: Changes,
+}
+
+impl Desk<'_> {
+    /// Waits until a transcript was written to, but not as often as it may be. A system that cannot tell any more leaves the
+    /// screen with what it has.
+    async fn written(&self, pace: &mut Interval) {
+        match self.written.next().await {
+            Ok(()) => drop(pace.tick().await),
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Takes in what has come since, for a moment; true if there may be more.
+    fn read_on(&mut self) -> bool {
+        let Some(Looking { call, open }) = &mut self.looking else { return false };
         if open.is_none() {
-            // It is made when the agent begins to speak.
-            *open = Transcript::open(&path(folder, call)).ok();
+            // Watched before it is looked for; the folder of all of them comes with the first.
+            drop(self.written.watch(&transcript::folder_of(self.folder)).or_else(|_| self.written.watch(self.folder)));
+            *open = Transcript::open(&path(self.folder, call)).ok();
         }
-        let Some(transcript) = open else { continue };
-        let before = (transcript.entries, more);
-        more = match transcript.read_on() {
-            Ok(more) => more,
-            Err(error) => {
-                drop(screen.send(Msg::Note(error.to_string())));
-                false
-            }
-        };
-        if before != (transcript.entries, more) || before.0 == 0 {
-            let extent = Msg::Extent { call: call.clone(), entries: transcript.entries, reading: more };
-            if screen.send(extent).is_err() {
+        let Some(transcript) = open else { return false };
+        let more = transcript.read_on().unwrap_or_else(|error| {
+            drop(self.screen.send(Msg::Note(error.to_string())));
+            false
+        });
+        let extent = Msg::Extent { call: call.clone(), entries: transcript.entries, reading: more };
+        if transcript.told != Some((transcript.entries, more)) {
+            transcript.told = Some((transcript.entries, more));
+            // Nobody looks any more.
+            drop(self.screen.send(extent));
+        }
+        more
+    }
+
+    fn open(&mut self, wanted: &CallId) -> Option<&mut Transcript> {
+        self.looking.as_mut().filter(|looking| looking.call == *wanted)?.open.as_mut()
+    }
+
+    fn answer(&mut self, request: Request) {
+        let msg = match request {
+            Request::Watch(call) => {
+                self.looking = Some(Looking { call, open: None });
                 return;
             }
-        }
+            Request::Read { call, chunk } => {
+                let Some(transcript) = self.open(&call) else { return };
+                match transcript.chunk(chunk) {
+                    Ok(entries) => Msg::Entries { call, chunk, entries },
+                    Err(error) => Msg::Note(error.to_string()),
+                }
+            }
+            Request::Find { call, text, from, backwards } => {
+                let Some(transcript) = self.open(&call) else { return };
+                match transcript.find(&text, from, backwards) {
+                    Ok(entry) => Msg::Found { call, entry },
+                    Err(error) => Msg::Note(error.to_string()),
+                }
+            }
+            Request::Export(call) => Msg::Said(match export(self.folder, self.cwd, &call) {
+                Ok(path) => format!("written to {}", path.display()),
+                Err(why) => format!("the transcript could not be written: {why}"),
+            }),
+            _ => return,
+        };
+        drop(self.screen.send(msg));
     }
 }
 
 fn path(folder: &Path, call: &CallId) -> PathBuf {
     transcript::path_of(folder, &call.attempt, call.call)
-}
-
-fn answer(
-    request: Request,
-    folder: &Path,
-    cwd: &Path,
-    looking: &mut Option<(CallId, Option<Transcript>)>,
-    screen: &Sender<Msg>,
-) {
-    let open = |wanted: &CallId, looking: &mut Option<(CallId, Option<Transcript>)>| {
-        looking.as_ref().is_some_and(|(call, open)| call == wanted && open.is_some())
-    };
-    let msg = match request {
-        Request::Watch(call) => {
-            *looking = Some((call, None));
-            return;
-        }
-        Request::Read { call, chunk } if open(&call, looking) => {
-            let Some((_, Some(transcript))) = looking else { return };
-            match transcript.chunk(chunk) {
-                Ok(entries) => Msg::Entries { call, chunk, entries },
-                Err(error) => Msg::Note(error.to_string()),
-            }
-        }
-        Request::Find { call, text, from, backwards } if open(&call, looking) => {
-            let Some((_, Some(transcript))) = looking else { return };
-            match transcript.find(&text, from, backwards) {
-                Ok(entry) => Msg::Found { call, entry },
-                Err(error) => Msg::Note(error.to_string()),
-            }
-        }
-        Request::Export(call) => Msg::Said(match export(folder, cwd, &call) {
-            Ok(path) => format!("written to {}", path.display()),
-            Err(why) => format!("the transcript could not be written: {why}"),
-        }),
-        _ => return,
-    };
-    // Nobody looks any more.
-    drop(screen.send(msg));
 }
 
 /// Writes what the agent said and did as text beside where the program was called.

@@ -7,7 +7,7 @@ use ralphloop_engine::journal::{self, Place};
 use ralphloop_engine::runs::RunFolder;
 use serde_json::{Value, json};
 
-use super::repository::{damaged, find_run, state};
+use super::repository::{damaged, find_run, runtime, state};
 use super::talk;
 use crate::arguments::{LogArguments, RunsArguments, StatusArguments};
 use crate::error::CliError;
@@ -34,7 +34,7 @@ pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, C
     if arguments.follow && !arguments.json && crate::screen::possible() {
         return crate::screen::attach(&folder, host);
     }
-    let mut follower = follow(&folder, arguments.follow)?;
+    let mut follower = Following::of(&folder, arguments.follow)?;
     let mut shown = String::new();
     loop {
         let (run, status) = status_of(&folder)?;
@@ -45,17 +45,33 @@ pub(super) fn status(arguments: &StatusArguments, host: &Host) -> Result<Exit, C
         }
         match &mut follower {
             Some(follower) if status.pid.is_some() && !matches!(run.activity(), Activity::Ended(_)) => {
-                follower.wait().map_err(|error| cannot_follow(&error))?;
+                follower.wait()?;
             }
             _ => return Ok(Exit::DONE),
         }
     }
 }
 
-/// Watches the run from now on, if that is asked for.
-fn follow(folder: &RunFolder, wanted: bool) -> Result<Option<Follower>, CliError> {
-    let follower = wanted.then(|| Follower::of(folder)).transpose();
-    follower.map_err(|error| cannot_follow(&error))
+/// A run that is watched by a verb that only waits.
+struct Following {
+    runtime: tokio::runtime::Runtime,
+    follower: Follower,
+}
+
+impl Following {
+    /// Watches the run from now on, if that is asked for.
+    fn of(folder: &RunFolder, wanted: bool) -> Result<Option<Self>, CliError> {
+        if !wanted {
+            return Ok(None);
+        }
+        let runtime = runtime()?;
+        let follower = runtime.block_on(async { Follower::of(folder) }).map_err(|error| cannot_follow(&error))?;
+        Ok(Some(Self { runtime, follower }))
+    }
+
+    fn wait(&mut self) -> Result<(), CliError> {
+        self.runtime.block_on(self.follower.wait()).map_err(|error| cannot_follow(&error))
+    }
 }
 
 fn cannot_follow(error: &std::io::Error) -> CliError {
@@ -120,7 +136,7 @@ fn run_row(folder: &RunFolder, status: &Result<Status, CliError>) -> Vec<String>
 pub(super) fn log(arguments: &LogArguments, host: &Host) -> Result<Exit, CliError> {
     let folder = find_run(arguments.run.as_deref(), host)?;
     let mut teller = Teller { arguments, folder: &folder, run: None, line: 0 };
-    let mut follower = follow(&folder, arguments.follow)?;
+    let mut follower = Following::of(&folder, arguments.follow)?;
     let mut told = Place::default();
     loop {
         // Asked before the events are read: what a process wrote before it ended is not missed.
@@ -130,7 +146,7 @@ pub(super) fn log(arguments: &LogArguments, host: &Host) -> Result<Exit, CliErro
         }
         match &mut follower {
             Some(follower) if alive && !teller.has_ended() => {
-                follower.wait().map_err(|error| cannot_follow(&error))?;
+                follower.wait()?;
             }
             _ => return Ok(Exit::DONE),
         }
