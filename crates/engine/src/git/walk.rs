@@ -2,7 +2,6 @@
 //! followed, and no time changes.
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -245,7 +244,8 @@ impl Walk<'_> {
             Err(error) => return Err(failed(error)),
         };
         let mut entries = Vec::new();
-        for item in rustix::fs::Dir::read_from(&directory).map_err(failed)? {
+        let mut directory = rustix::fs::Dir::new(directory).map_err(failed)?;
+        while let Some(item) = directory.read() {
             let item = item.map_err(failed)?;
             let name = item.file_name().to_bytes();
             if name == b"." || name == b".." {
@@ -256,7 +256,7 @@ impl Walk<'_> {
                 path.push(b'/');
             }
             path.extend_from_slice(name);
-            let Some(entry) = stat_of(directory.as_fd(), name, &path)
+            let Some(entry) = stat_of(directory.fd().map_err(failed)?, name, &path)
                 .map_err(|source| WalkError { path: self.root.join(std::ffi::OsStr::from_bytes(&path)), source })?
             else {
                 continue;

@@ -103,8 +103,8 @@ pub enum Capture {
 /// How firmly a program is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ownership {
-    /// A session and group of its own that is ended as a group. For short plumbing that leaves nothing behind: a
-    /// descendant that starts another session escapes, and so does everything when this process is killed.
+    /// A group of its own that is ended as a group, also when this process is killed. For short plumbing that leaves nothing
+    /// behind: a descendant that leaves the group escapes.
     Light,
     /// Under a supervisor that ends every descendant, also when this process is killed.
     Supervised,

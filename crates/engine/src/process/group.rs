@@ -1,48 +1,107 @@
-//! What a supervisor does for a light call: it holds the child's group and nobody else. The child is not waited for before
-//! the last signal has been sent: until then its number, and that of its group, can't be given to anybody else.
+//! Light calls, which the cradle holds: each a child with its group and nobody else. A child is not waited for before the
+//! last signal has been sent: until then its number, and that of its group, can't be given to anybody else.
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use super::supervisor::empty;
-use super::wire::{self, Command, Status};
+use super::nursery::Unwaited;
+use super::wire::{self, Command, Ends, Status};
+
+/// All that are held.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    held: Vec<Group>,
+    /// Those that were let go.
+    let_go: Unwaited,
+}
+
+impl Groups {
+    /// Starts what is asked for. Who is gone before they have said what it is hears nothing, and neither does who says
+    /// something else.
+    pub(super) fn start(&mut self, ends: Ends) {
+        if let Ok(Some(group)) = Group::start(ends) {
+            self.held.push(group);
+        }
+    }
+
+    /// What can be read from once there is something to do.
+    pub(super) fn sockets(&self) -> impl Iterator<Item = &UnixStream> {
+        self.held.iter().map(|group| &group.socket)
+    }
+
+    /// Takes in what has happened and what was asked for.
+    pub(super) fn look(&mut self) {
+        for group in std::mem::take(&mut self.held) {
+            match group.look() {
+                Ok(group) => self.held.push(group),
+                Err(child) => self.let_go.add(child),
+            }
+        }
+        self.let_go.wait();
+    }
+
+    /// Ends all, since nobody is there any more who could ask for that.
+    pub(super) fn end(&self) {
+        self.held.iter().filter(|group| !group.told).for_each(|group| group.signal(Signal::KILL));
+    }
+}
 
 /// A child and its group.
-pub(super) struct Group {
-    pub(super) socket: UnixStream,
-    pub(super) inbox: Vec<u8>,
-    pub(super) child_ended: UnixStream,
-    pub(super) child: Pid,
+#[derive(Debug)]
+struct Group {
+    socket: UnixStream,
+    inbox: Vec<u8>,
+    child: Pid,
     /// The child's end has been told.
-    pub(super) told: bool,
+    told: bool,
 }
 
 impl Group {
-    /// Holds the group until the orchestrator lets it go.
-    pub(super) fn hold(mut self, started: &Status) -> io::Result<()> {
-        self.tell(started);
-        loop {
-            self.look()?;
-            let mut fds = [PollFd::new(&self.child_ended, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
-            match poll(&mut fds, None) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+    /// Nothing if it could not be started, which was told.
+    fn start(ends: Ends) -> io::Result<Option<Self>> {
+        let Ends { control, stdout, stderr, stdin, .. } = ends;
+        let mut socket = UnixStream::from(control);
+        // It comes at once: who asks has it ready.
+        let Some(request) = wire::receive(&mut socket)? else { return Ok(None) };
+        let mut command = request.command();
+        command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
+        // Nothing else is done between the copy and the start, so that the system's quick way is taken.
+        let started = command.process_group(0).spawn();
+        // The streams are the child's alone from here on.
+        drop(command);
+        match started.map(|child| Pid::from_raw(child.id().cast_signed())) {
+            Ok(Some(child)) => {
+                socket.set_nonblocking(true)?;
+                let mut group = Self { socket, inbox: Vec::new(), child, told: false };
+                group.tell(&Status::started(child));
+                Ok(Some(group))
             }
-            empty(&mut self.child_ended);
-            let goes_on = self.listen();
-            if !goes_on {
-                if !self.told {
-                    self.signal(Signal::KILL);
-                }
-                return Ok(());
+            Ok(None) => Err(io::Error::other("the child has no process id")),
+            Err(error) => {
+                socket.write_all(&wire::line(&Status::failed(&error))?)?;
+                Ok(None)
             }
         }
     }
 
+    /// Tells what has happened and does what is asked; the child, once it is not to be held any more.
+    fn look(mut self) -> Result<Self, Pid> {
+        // A child of ours that is not there to be waited for was waited for by nobody.
+        let is_there = self.tell_of_the_end().is_ok();
+        if is_there && self.listen() {
+            return Ok(self);
+        }
+        if is_there && !self.told {
+            self.signal(Signal::KILL);
+        }
+        Err(self.child)
+    }
+
     /// Tells when the child has ended. Nobody else is known of: who holds the streams shows when they are drained.
-    fn look(&mut self) -> io::Result<()> {
+    fn tell_of_the_end(&mut self) -> io::Result<()> {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         if !self.told
             && let Some(status) = waitid(WaitId::Pid(self.child), options)?

@@ -2,6 +2,8 @@
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
+use rustix::process::Pid;
+
 /// Does something in the child before it becomes the program. The child is a copy of a process that has to have one thread.
 #[expect(unsafe_code, reason = "a hook between fork and exec has no safe interface")]
 pub(super) fn before_start(
@@ -21,7 +23,8 @@ pub(super) fn before_start(
 /// Which side of a [`fork`] this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    Parent,
+    /// The copy is this one's child.
+    Parent(Pid),
     Child,
 }
 
@@ -36,7 +39,10 @@ pub(super) fn fork() -> std::io::Result<Side> {
     // since what other threads held is held for ever. This thread is the only one, as was just read, and no other can
     // start one, so that the child is as whole as its parent.
     match unsafe { nix::unistd::fork() }? {
-        nix::unistd::ForkResult::Parent { .. } => Ok(Side::Parent),
+        nix::unistd::ForkResult::Parent { child } => {
+            let child = Pid::from_raw(child.as_raw()).ok_or_else(|| std::io::Error::other("the copy has no number"))?;
+            Ok(Side::Parent(child))
+        }
         nix::unistd::ForkResult::Child => Ok(Side::Child),
     }
 }

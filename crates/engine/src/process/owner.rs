@@ -46,13 +46,13 @@ pub(super) struct Pipes {
     pub(super) stdin: Option<pipe::Sender>,
 }
 
-/// The supervisor, and what it has told of the child.
+/// The supervisor or, of a light call, the cradle; and what it has told of the child.
 #[derive(Debug)]
 pub(super) struct Owner {
     /// `None` once nothing more is to be said.
     socket: Option<UnixStream>,
     inbox: Vec<u8>,
-    /// Pins the supervisor, so that the last resort kills nobody else.
+    /// Pins the supervisor, so that the last resort kills nobody else. The cradle holds others, too.
     supervisor: Option<OwnedFd>,
     ownership: Ownership,
     record: Leftover,
@@ -93,7 +93,6 @@ impl Owner {
             None => (program, args, None),
         };
         let request = Request {
-            ownership: call.ownership,
             program,
             args,
             confinement,
@@ -137,7 +136,10 @@ impl Owner {
                 (Some(OwnedFd::from(reader)), Some(OwnedFd::from(writer)))
             }
         };
+        // Who is confined is prepared by a process of its own.
+        let ownership = if call.confined.is_some() { Ownership::Supervised } else { call.ownership };
         let ends = Ends {
+            ownership,
             control: control.into(),
             stdout: child_stdout.into(),
             stderr: child_stderr.into(),
@@ -152,7 +154,7 @@ impl Owner {
         };
         let record = Leftover { pid: 0, start_time: 0, boot_id: leftover::boot_id(), mark: Some(mark) };
         let socket = Some(UnixStream::from_std(ours)?);
-        let (inbox, ownership, state) = (Vec::new(), call.ownership, State::Listening);
+        let (inbox, state) = (Vec::new(), State::Listening);
         Ok((Self { socket, inbox, supervisor: None, ownership, record, state }, pipes))
     }
 

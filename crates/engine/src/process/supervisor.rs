@@ -1,29 +1,25 @@
 //! The other program: the parent of one child, which ends all that descends from it and dies last.
 //!
-//! It is our own binary, started once with a hidden argument as a *cradle*, which copies itself for every call. A copy is
-//! in a session of its own; it has the control socket and the child's streams, and keeps none of these open. On Linux it is a
-//! *subreaper*: whoever loses their parent below
-//! it becomes its child, so that "there is nobody to wait for" means that nobody is left, `setsid` or not. It is single
-//! threaded; only it waits for its children, so a number it signals is never another's. On other systems it holds the
-//! child's group only: descendants that leave the group escape.
+//! It is a copy of the [cradle](super::nursery), in a session of its own; it has the control socket and the child's streams,
+//! and keeps none of these open. On Linux it is a *subreaper*: whoever loses their parent below it becomes its child, so
+//! that "there is nobody to wait for" means that nobody is left, `setsid` or not. It is single threaded; only it waits for
+//! its children, so a number it signals is never another's. On other systems it holds the child's group only: descendants
+//! that leave the group escape.
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
-use std::process::{ExitCode, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process_group, wait};
 
-use super::group::Group;
-use super::lowlevel::{Side, before_start, fork};
+use super::Resources;
+use super::lowlevel::before_start;
+use super::nursery::empty;
 use super::resources::FIRST_LOOK;
 use super::tree::{self, Row};
 use super::wire::{self, Command, Ends, Status};
-use super::{Ownership, Resources};
 use crate::sandbox::{self, Confinement};
 
 /// How long those who outlive the program may go on before they are asked to end: time for the last lines of a `tee`.
@@ -41,72 +37,22 @@ const STUCK_SWEEP: Duration = Duration::from_millis(200);
 /// How much sooner the system's memory killer takes the child than us, on its scale of 0 to 1000.
 const CHILD_OOM_BONUS: i32 = 200;
 
-/// The entry of the cradle, and of every supervisor; call it first thing in `main`, before any thread or runtime exists, and
-/// exit with its result.
-pub fn supervise_main() -> ExitCode {
-    match wait_for_calls() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Only somebody who starts it by hand reads its standard error.
-            drop(writeln!(io::stderr(), "ralphloop: this command is for ralphloop itself: {error}"));
-            ExitCode::from(2)
-        }
-    }
-}
-
-/// Makes a supervisor for each call, until nobody is there who could ask for one. Returns in the supervisors, too.
-fn wait_for_calls() -> io::Result<()> {
-    let stdin = rustix::stdio::stdin();
-    rustix::net::sockopt::socket_type(stdin)?;
-    ignore_requests_to_end()?;
-    let (mut ended, woken) = UnixStream::pair()?;
-    ended.set_nonblocking(true)?;
-    let noticing = signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
-    let asked = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
-    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    loop {
-        let mut fds = [PollFd::new(&asked, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let is_asked = !fds[0].revents().is_empty();
-        empty(&mut ended);
-        // Supervisors that are through.
-        while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
-        if !is_asked {
-            continue;
-        }
-        let Some(ends) = Ends::receive(asked.as_fd())? else { return Ok(()) };
-        if fork()? == Side::Child {
-            signal_hook::low_level::unregister(noticing);
-            drop((asked, ended));
-            return supervise(ends);
-        }
-    }
-}
-
-fn supervise(ends: Ends) -> io::Result<()> {
+/// Starts what is asked for, and watches until it and all that it started are gone.
+pub(super) fn supervise(ends: Ends) -> io::Result<()> {
     rustix::process::setsid()?;
     let (child_ended, woken) = UnixStream::pair()?;
     child_ended.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
 
-    let Ends { control, stdout, stderr, stdin } = ends;
+    let Ends { control, stdout, stderr, stdin, .. } = ends;
     let mut socket = UnixStream::from(control);
     socket.write_all(&wire::line(&Status::Here { pid: getpid().as_raw_nonzero().get() })?)?;
     let Some(request) = wire::receive(&mut socket)? else { return Ok(()) };
-    let mut command = std::process::Command::new(&request.program);
-    command.args(&request.args).current_dir(&request.cwd);
-    command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
+    let mut command = request.command();
     command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
     let (mut objection, objecting) = io::pipe()?;
     prepare(&mut command, request.confinement, request.cwd, objecting)?;
-    let started = match request.ownership {
-        Ownership::Light => command.spawn(),
-        Ownership::Supervised => become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command)),
-    };
+    let started = become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command));
     // The streams are the child's alone from here on: we must not hold them open.
     drop(command);
     let child = match started.map(|child| Pid::from_raw(child.id().cast_signed())) {
@@ -118,17 +64,11 @@ fn supervise(ends: Ends) -> io::Result<()> {
                 socket.write_all(&wire::line(&Status::NotConfined { why })?)?;
                 return Ok(());
             }
-            let errno = error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error());
-            socket.write_all(&wire::line(&Status::Failed { errno })?)?;
+            socket.write_all(&wire::line(&Status::failed(&error))?)?;
             return Ok(());
         }
     };
     socket.set_nonblocking(true)?;
-    let start_time = tree::look(child).map_or(0, |row| row.start_time);
-    let started = Status::Started { pid: child.as_raw_nonzero().get(), start_time };
-    if request.ownership == Ownership::Light {
-        return Group { socket, inbox: Vec::new(), child_ended, child, told: false }.hold(&started);
-    }
     let mut supervision = Supervision {
         socket: Some(socket),
         inbox: Vec::new(),
@@ -142,7 +82,7 @@ fn supervise(ends: Ends) -> io::Result<()> {
         look_at: Instant::now() + FIRST_LOOK,
         exceeded: false,
     };
-    supervision.tell(&started);
+    supervision.tell(&Status::started(child));
     supervision.run()
 }
 
@@ -163,22 +103,6 @@ fn prepare(
             io::Error::from(io::ErrorKind::PermissionDenied)
         })
     })
-}
-
-/// Takes what has come out of a pipe that only wakes.
-pub(super) fn empty(waker: &mut UnixStream) {
-    let mut scrap = [0; 512];
-    while matches!(waker.read(&mut scrap), Ok(count) if count > 0) {}
-}
-
-/// The orchestrator decides when we end, not a signal that was meant for it. Handlers, unlike ignored signals, are not
-/// inherited by the child.
-fn ignore_requests_to_end() -> io::Result<()> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
-    }
-    Ok(())
 }
 
 #[cfg(target_os = "linux")]

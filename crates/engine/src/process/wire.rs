@@ -1,7 +1,7 @@
 //! What an orchestrator, its cradle and a supervisor say to each other.
 //!
-//! To the cradle goes one byte a call, and with it the descriptors that the new supervisor is given: its control socket, and
-//! the child's streams. On the control socket comes first one [`Request`]: the length of the rest (32 bits, little endian), and
+//! To the cradle goes one byte a call, which says how firmly the child is held, and with it the descriptors that whoever
+//! holds it is given: a control socket, and the child's streams. On the control socket comes first one [`Request`]: the length of the rest (32 bits, little endian), and
 //! the rest: counted byte strings, since arguments, paths and variables need not be text. From then on one JSON object a
 //! line: [`Command`]s one way, [`Status`] the other. The end of a socket means that the other side is gone.
 use std::ffi::{OsStr, OsString};
@@ -10,14 +10,17 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
     recvmsg, sendmsg,
 };
+use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
+use super::tree;
 use super::{Excess, Ownership, Resources};
 use crate::sandbox::Confinement;
 
@@ -27,7 +30,6 @@ const LONGEST_REQUEST: usize = 64 * 1024 * 1024;
 /// What to start. The whole environment is given, nothing is inherited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    pub(super) ownership: Ownership,
     pub(super) program: OsString,
     pub(super) args: Vec<OsString>,
     pub(super) cwd: PathBuf,
@@ -52,9 +54,9 @@ pub(super) enum Command {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(super) enum Status {
-    /// The first word: the supervisor's own number.
+    /// The first word of a supervisor: its own number.
     Here { pid: i32 },
-    /// The program runs; `pid` is also its group and its session.
+    /// The program runs; `pid` is also its group.
     Started { pid: i32, start_time: u64 },
     /// The system refused to start it, with this error number.
     Failed { errno: i32 },
@@ -74,7 +76,45 @@ pub(super) enum Status {
     Gone { ended: usize },
 }
 
+impl Status {
+    /// The program runs.
+    pub(super) fn started(child: Pid) -> Self {
+        let start_time = tree::look(child).map_or(0, |row| row.start_time);
+        Self::Started { pid: child.as_raw_nonzero().get(), start_time }
+    }
+
+    /// It does not.
+    pub(super) fn failed(error: &io::Error) -> Self {
+        Self::Failed { errno: error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error()) }
+    }
+}
+
 impl Request {
+    /// The program with its arguments and its environment, in its folder.
+    pub(super) fn command(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(self.found().as_deref().unwrap_or(&self.program));
+        command.arg0(&self.program).args(&self.args).current_dir(&self.cwd);
+        command.env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Where a program is that is named without a path. The system would try to start it in one folder after the other;
+    /// nothing where it is left to say what is wrong.
+    fn found(&self) -> Option<OsString> {
+        if self.program.as_bytes().contains(&b'/') {
+            return None;
+        }
+        let (_, path) = self.env.iter().find(|(name, _)| name == "PATH")?;
+        for folder in std::env::split_paths(path) {
+            // A relative one counts from where the program is to run.
+            let file = folder.is_absolute().then(|| folder.join(&self.program))?;
+            if file.is_file() && rustix::fs::access(&file, rustix::fs::Access::EXEC_OK).is_ok() {
+                return Some(file.into_os_string());
+            }
+        }
+        None
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let mut put = |bytes: &OsStr| {
@@ -96,21 +136,13 @@ impl Request {
         for arg in &self.args {
             put(arg);
         }
-        let mut frame = length(body.len() + 1).to_vec();
-        frame.push(match self.ownership {
-            Ownership::Light => b'l',
-            Ownership::Supervised => b's',
-        });
+        let mut frame = length(body.len()).to_vec();
         frame.append(&mut body);
         frame
     }
 
     fn decode(body: &[u8]) -> Option<Self> {
-        let (ownership, mut rest) = match body {
-            [b'l', rest @ ..] => (Ownership::Light, rest),
-            [b's', rest @ ..] => (Ownership::Supervised, rest),
-            _ => return None,
-        };
+        let mut rest = body;
         let mut next = || -> Option<OsString> {
             let (count, after) = rest.split_at_checked(4)?;
             let count = usize::try_from(u32::from_le_bytes(count.try_into().ok()?)).ok()?;
@@ -134,7 +166,7 @@ impl Request {
             env.push((name, next()?));
         }
         let args = std::iter::from_fn(next).collect();
-        Some(Self { ownership, program, args, cwd, env, resources, confinement })
+        Some(Self { program, args, cwd, env, resources, confinement })
     }
 }
 
@@ -143,9 +175,10 @@ fn length(count: usize) -> [u8; 4] {
     u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// What a supervisor is given: the control socket, and the streams that its child will have.
+/// What whoever holds a child is given: how firmly, the control socket, and the streams that the child will have.
 #[derive(Debug)]
 pub(super) struct Ends {
+    pub(super) ownership: Ownership,
     pub(super) control: OwnedFd,
     pub(super) stdout: OwnedFd,
     pub(super) stderr: OwnedFd,
@@ -153,11 +186,15 @@ pub(super) struct Ends {
     pub(super) stdin: Option<OwnedFd>,
 }
 
-/// As many as [`Ends`] has.
+/// As many descriptors as [`Ends`] has.
 const MOST_ENDS: usize = 4;
 
+/// [`Ownership`], as it is asked for.
+const LIGHT: u8 = b'l';
+const SUPERVISED: u8 = b's';
+
 impl Ends {
-    /// Asks the cradle for a supervisor with these.
+    /// Asks the cradle to hold a child with these.
     pub(super) fn send(&self, cradle: BorrowedFd<'_>) -> io::Result<()> {
         let streams = [&self.control, &self.stdout, &self.stderr].into_iter().chain(&self.stdin);
         let fds: Vec<BorrowedFd<'_>> = streams.map(OwnedFd::as_fd).collect();
@@ -166,7 +203,11 @@ impl Ends {
         if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
             return Err(io::Error::other("no room for the descriptors"));
         }
-        sendmsg(cradle, &[IoSlice::new(b"c")], &mut ancillary, SendFlags::NOSIGNAL)?;
+        let byte = match self.ownership {
+            Ownership::Light => LIGHT,
+            Ownership::Supervised => SUPERVISED,
+        };
+        sendmsg(cradle, &[IoSlice::new(&[byte])], &mut ancillary, SendFlags::NOSIGNAL)?;
         Ok(())
     }
 
@@ -185,9 +226,16 @@ impl Ends {
                 fds.extend(rights);
             }
         }
+        let ownership = match byte {
+            [LIGHT] => Ownership::Light,
+            [SUPERVISED] => Ownership::Supervised,
+            _ => return Err(malformed()),
+        };
         let mut fds = fds.into_iter();
         match (fds.next(), fds.next(), fds.next(), fds.next()) {
-            (Some(control), Some(stdout), Some(stderr), stdin) => Ok(Some(Self { control, stdout, stderr, stdin })),
+            (Some(control), Some(stdout), Some(stderr), stdin) => {
+                Ok(Some(Self { ownership, control, stdout, stderr, stdin }))
+            }
             _ => Err(malformed()),
         }
     }
@@ -239,7 +287,6 @@ mod tests {
     #[test]
     fn a_request_of_any_bytes_arrives_as_it_was_sent_and_the_streams_with_it() {
         let request = Request {
-            ownership: Ownership::Supervised,
             program: OsString::from_vec(b"/bin/\xff".to_vec()),
             args: vec!["".into(), "a b\n".into(), OsString::from_vec(vec![0xfe])],
             cwd: "/tmp/日本".into(),
@@ -254,17 +301,18 @@ mod tests {
             }),
         };
         let (asking, asked) = UnixStream::pair().unwrap();
-        for fed in [true, false] {
+        for (fed, ownership) in [(true, Ownership::Light), (false, Ownership::Supervised)] {
             let (mut ours, theirs) = UnixStream::pair().unwrap();
             let (mut out, stdout) = io::pipe().unwrap();
             let (mut err, stderr) = io::pipe().unwrap();
             let (reader, mut writer) = io::pipe().unwrap();
             let stdin = fed.then(|| OwnedFd::from(reader));
-            let ends = Ends { control: theirs.into(), stdout: stdout.into(), stderr: stderr.into(), stdin };
+            let ends = Ends { ownership, control: theirs.into(), stdout: stdout.into(), stderr: stderr.into(), stdin };
             ends.send(asking.as_fd()).unwrap();
             drop(ends);
             ours.write_all(&request.encode()).unwrap();
             let there = Ends::receive(asked.as_fd()).unwrap().unwrap();
+            assert_eq!(there.ownership, ownership);
             assert_eq!(receive(&mut UnixStream::from(there.control)).unwrap().unwrap(), request);
             std::fs::File::from(there.stdout).write_all(b"out").unwrap();
             std::fs::File::from(there.stderr).write_all(b"err").unwrap();
@@ -287,7 +335,6 @@ mod tests {
     #[test]
     fn a_cut_request_is_refused() {
         let request = Request {
-            ownership: Ownership::Light,
             program: "a".into(),
             args: Vec::new(),
             cwd: "/".into(),

@@ -5,12 +5,15 @@ use std::time::Duration;
 
 use ralphloop_engine::process::{Call, Exit, Leftover, Limits, Ownership, StopLevel, end_leftovers};
 
-use super::{Mark, TEST_MARK, spawner, supervised};
+use super::{Mark, TEST_MARK, light, spawner, supervised};
 
 /// What an orchestrator of the test runs; its first line says that all of it is up.
 const STUBBORN: &str = "trap '' TERM INT HUP
     setsid sh -c 'trap \"\" TERM; while :; do sleep 0.05; done' & setsid setsid sleep 999 & sleep 998 &
     echo ready; while :; do sleep 0.05; done";
+
+/// What it runs beside that, as light calls.
+const STUBBORN_GROUP: &str = "trap '' TERM INT HUP; sleep 997 & echo ready; while :; do sleep 0.05; done";
 
 /// The arguments with which this test binary is an orchestrator.
 const ORCHESTRATOR: [&str; 4] =
@@ -21,7 +24,14 @@ const ORCHESTRATOR: [&str; 4] =
 #[ignore = "started by other tests"]
 async fn orchestrator_to_be_killed() {
     let mark = std::env::var(TEST_MARK).expect("started by another test");
-    let mut running = spawner().start(supervised(STUBBORN).env(TEST_MARK, mark)).await.unwrap();
+    let spawner = spawner();
+    let mut light_ones = Vec::new();
+    for _ in 0..2 {
+        let mut running = spawner.start(light(STUBBORN_GROUP).env(TEST_MARK, &mark)).await.unwrap();
+        assert_eq!(running.next().await.unwrap().bytes, b"ready\n");
+        light_ones.push(running);
+    }
+    let mut running = spawner.start(supervised(STUBBORN).env(TEST_MARK, mark)).await.unwrap();
     assert_eq!(running.next().await.unwrap().bytes, b"ready\n");
     println!("\nrecord {}", serde_json::to_string(&running.record()).unwrap());
     while running.next().await.is_some() {}
@@ -58,7 +68,7 @@ fn parent(pid: u32) -> u32 {
 fn when_the_orchestrator_is_killed_everything_is_dead_within_a_second() {
     let mark = Mark::new();
     let (mut orchestrator, _) = orchestrator(&mark);
-    super::until("the tree is up", || mark.alive().len() >= 5);
+    super::until("the tree is up", || mark.alive().len() >= 9);
     orchestrator.kill().unwrap();
     mark.assert_none_alive_within(Duration::from_secs(1));
     orchestrator.wait().unwrap();

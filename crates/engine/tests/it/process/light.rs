@@ -73,3 +73,39 @@ async fn dropping_it_ends_it() {
     drop(running);
     super::until("the dropped program is gone", || !super::alive(pid));
 }
+
+#[tokio::test]
+async fn with_the_last_who_could_ask_for_them_all_are_gone() {
+    let spawner = spawner();
+    let mark = super::Mark::new();
+    let mut calls = Vec::new();
+    for _ in 0..3 {
+        calls.push(
+            spawner.start(mark.on(light("trap '' TERM; echo ready; while :; do sleep 0.05; done"))).await.unwrap(),
+        );
+    }
+    for call in &mut calls {
+        assert_eq!(call.next().await.unwrap().bytes, b"ready\n");
+    }
+    drop((calls, spawner));
+    mark.assert_none_alive_within(Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn many_at_once_each_end_as_they_do_by_themselves() {
+    let spawner = spawner();
+    let calls = (0..20).map(|number| {
+        let spawner = spawner.clone();
+        async move {
+            let output = spawner.run(light(&format!("echo {number}; exit {number}"))).await.unwrap();
+            (output.exit, output.stdout.text())
+        }
+    });
+    let mut running = tokio::task::JoinSet::new();
+    calls.for_each(|call| drop(running.spawn(call)));
+    let mut ended = running.join_all().await;
+    ended.sort_by_key(|(_, text)| text.trim().parse::<i32>().unwrap());
+    for (number, (exit, text)) in ended.into_iter().enumerate() {
+        assert_eq!((exit, text), (Exit::Code(i32::try_from(number).unwrap()), format!("{number}\n")));
+    }
+}

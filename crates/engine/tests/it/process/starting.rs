@@ -92,15 +92,16 @@ async fn a_child_sees_the_decided_environment_and_nothing_of_git() {
 }
 
 #[tokio::test]
-async fn a_child_has_no_terminal_and_leads_its_own_session() {
-    for call in [light(SESSION), supervised(SESSION)] {
+async fn a_child_has_no_terminal_and_leads_its_own_group_and_a_supervised_one_its_own_session() {
+    for (call, leads) in [(light(SESSION), "group"), (supervised(SESSION), "group session")] {
         let output = spawner().run(call).await.unwrap();
-        assert_eq!(output.stdout.text(), "no terminal\nleads\n", "{}", output.stderr.text());
+        assert_eq!(output.stdout.text(), format!("no terminal\n{leads}\n"), "{}", output.stderr.text());
     }
 }
 
 const SESSION: &str = r#"( : >/dev/tty ) 2>/dev/null && echo terminal || echo "no terminal"
-set -- $(cut -d')' -f2- /proc/$$/stat); [ "$3" = $$ ] && [ "$4" = $$ ] && echo leads || echo "follows $*""#;
+set -- $(cut -d')' -f2- /proc/$$/stat); leads=; [ "$3" = $$ ] && leads=group; [ "$4" = $$ ] && leads="$leads session"
+echo $leads"#;
 
 #[tokio::test]
 async fn a_child_holds_its_three_streams_and_no_file_of_ours() {
