@@ -37,13 +37,11 @@ impl Changes {
     /// Waits until something has changed, or until it is time to look; any number of changes is one. Can be dropped and
     /// called again.
     pub async fn next(&self) -> io::Result<()> {
-        match &self.0 {
-            Some(told) => told.next().await,
-            None => {
-                tokio::time::sleep(LOOK_AGAIN).await;
-                Ok(())
-            }
+        if let Some(told) = &self.0 {
+            return told.next().await;
         }
+        tokio::time::sleep(LOOK_AGAIN).await;
+        Ok(())
     }
 }
 

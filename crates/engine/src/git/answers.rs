@@ -93,10 +93,10 @@ impl Kept {
         if scan.index.submodules() != self.submodules {
             return Holds::No;
         }
-        let mut tracked = scan.index.paths().peekable();
+        let mut tracked = scan.index.names().peekable();
         let mut is_tracked = |entry: &Entry| {
-            while tracked.next_if(|(path, _)| *path < entry.path.as_slice()).is_some() {}
-            tracked.peek().is_some_and(|(path, _)| *path == entry.path)
+            while tracked.next_if(|path| *path < entry.path.as_slice()).is_some() {}
+            tracked.peek().is_some_and(|path| *path == entry.path)
         };
         if self.left_alone_has_tracked(&scan.index) {
             return Holds::No;
@@ -129,7 +129,7 @@ impl Kept {
     fn left_alone_has_tracked(&self, index: &Index) -> bool {
         let ignored: Vec<_> =
             self.work().left_alone.iter().filter(|path| self.answers.ignored.contains(path.as_slice())).collect();
-        !ignored.is_empty() && index.paths().any(|(path, _)| ignored.iter().any(|directory| is_within(path, directory)))
+        !ignored.is_empty() && index.names().any(|path| ignored.iter().any(|directory| is_within(path, directory)))
     }
 }
 

@@ -95,7 +95,7 @@ impl Repository {
                 let record = Record {
                     name,
                     head: scan.head,
-                    work: scan.work,
+                    work: Arc::unwrap_or_clone(scan.work),
                     git: scan.git,
                     submodules: scan.submodules,
                     settings: scan.answers.settings.clone(),
@@ -192,8 +192,8 @@ impl Repository {
             index: Some((&scan.index, scan.conversions)),
             earlier,
         };
-        filler.fill(&mut scan.work, Purpose::Compare)?;
-        let look = Arc::new(scan.work.clone());
+        filler.fill(Arc::make_mut(&mut scan.work), Purpose::Compare)?;
+        let look = Arc::clone(&scan.work);
         let kept = Kept::of_look(Arc::clone(&scan.answers), Arc::clone(&look), scan.git.clone(), &scan.index);
         self.remember(|memory| {
             memory.look = Some(look);
@@ -216,7 +216,7 @@ impl Repository {
             index: Some((&scan.index, scan.conversions)),
             earlier: reuse.iter().map(|record| &record.work).collect(),
         };
-        let contents = filler.fill(&mut scan.work, Purpose::Save(&mut pack))?;
+        let contents = filler.fill(Arc::make_mut(&mut scan.work), Purpose::Save(&mut pack))?;
         let mut notes: Vec<String> = scan
             .work
             .left_alone

@@ -57,23 +57,32 @@ impl Index {
 
     /// Every path, sorted bytewise, conflicting stages once; `None` where there is no one version.
     pub(super) fn paths(&self) -> impl Iterator<Item = (&[u8], Option<Indexed>)> {
+        self.entries().map(|(path, entry)| {
+            let whole = entry.stage() == Stage::Unconflicted;
+            let silent = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD;
+            let indexed = Oid::new(entry.id.as_slice()).filter(|_| whole).map(|oid| Indexed {
+                oid,
+                is_submodule: entry.mode.contains(Mode::COMMIT),
+                stat: entry.stat,
+                speaks: !entry.flags.intersects(silent)
+                    && (entry.mode == Mode::FILE || entry.mode == Mode::FILE_EXECUTABLE),
+            });
+            (path, indexed)
+        })
+    }
+
+    /// Every path, sorted bytewise.
+    pub(super) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.entries().map(|(path, _)| path)
+    }
+
+    /// The first entry of every path.
+    fn entries(&self) -> impl Iterator<Item = (&[u8], &gix_index::Entry)> {
         self.file.iter().flat_map(|file| {
             let mut last: Option<&[u8]> = None;
             file.entries().iter().filter_map(move |entry| {
                 let path: &[u8] = entry.path(file);
-                if last.replace(path) == Some(path) {
-                    return None;
-                }
-                let whole = entry.stage() == Stage::Unconflicted;
-                let silent = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD;
-                let indexed = Oid::new(entry.id.as_slice()).filter(|_| whole).map(|oid| Indexed {
-                    oid,
-                    is_submodule: entry.mode.contains(Mode::COMMIT),
-                    stat: entry.stat,
-                    speaks: !entry.flags.intersects(silent)
-                        && (entry.mode == Mode::FILE || entry.mode == Mode::FILE_EXECUTABLE),
-                });
-                Some((path, indexed))
+                (last.replace(path) != Some(path)).then_some((path, entry))
             })
         })
     }
@@ -96,8 +105,8 @@ impl Index {
 
     /// Paths of submodules.
     pub(super) fn submodules(&self) -> Vec<RelPath> {
-        self.paths()
-            .filter(|(_, entry)| entry.as_ref().is_some_and(|entry| entry.is_submodule))
+        self.entries()
+            .filter(|(_, entry)| entry.stage() == Stage::Unconflicted && entry.mode.contains(Mode::COMMIT))
             .map(|(path, _)| path.to_vec())
             .collect()
     }

@@ -50,7 +50,8 @@ pub enum ScanError {
 pub(super) struct Scan {
     pub(super) head: Head,
     pub(super) index: Index,
-    pub(super) work: Listing,
+    /// Shared with what is remembered of the newest look.
+    pub(super) work: Arc<Listing>,
     /// The common git directory, then the linked working tree's own, if there is one.
     pub(super) git: Vec<Listing>,
     /// Submodules and the commits that are checked out in them.
@@ -122,7 +123,8 @@ impl Repository {
             return Ok(None);
         }
         self.blocking(move |this| {
-            let mut work = Listing::clone(&look);
+            let mut shared = look;
+            let work = Arc::make_mut(&mut shared);
             // A file that was replaced gives its folder another time.
             let folders: Vec<RelPath> = changed.iter().map(|path| parent(path).to_vec()).collect();
             for path in changed.into_iter().chain(folders) {
@@ -136,7 +138,7 @@ impl Repository {
                     (Err(_), None) => {}
                 }
             }
-            Ok(Some(this.scan_of(own, work, Arc::clone(&kept.answers))))
+            Ok(Some(this.scan_of(own, shared, Arc::clone(&kept.answers))))
         })
         .await
     }
@@ -260,10 +262,10 @@ impl Repository {
         let small = Small { files: limits.ignored_files, bytes: limits.ignored_bytes };
         let found = walk(&places.top, small, &step)?;
         let work = Listing { clock: own.clock, entries: found.entries, left_alone: found.left_alone };
-        Ok(self.scan_of(own, work, answers))
+        Ok(self.scan_of(own, Arc::new(work), answers))
     }
 
-    fn scan_of(&self, own: OwnState, work: Listing, answers: Arc<Answers>) -> Scan {
+    fn scan_of(&self, own: OwnState, work: Arc<Listing>, answers: Arc<Answers>) -> Scan {
         let top = &self.places().top;
         let submodules = own.index.submodules();
         let submodules = submodules.into_iter().map(|path| (path.clone(), checked_out(top, &path))).collect();
@@ -276,7 +278,7 @@ impl Repository {
 
     /// The same look, by what git says of it.
     fn classified(mut scan: Scan, answers: Arc<Answers>) -> Scan {
-        classify(&mut scan.work.entries, &scan.index, &answers.ignored);
+        classify(&mut Arc::make_mut(&mut scan.work).entries, &scan.index, &answers.ignored);
         scan.conversions = answers.settings.converts
             || scan.git.iter().flat_map(|listing| &listing.entries).any(|entry| entry.path == b"info/attributes")
             || scan.work.entries.iter().any(|entry| entry.name() == b".gitattributes");
@@ -319,16 +321,16 @@ fn classify(entries: &mut [Entry], index: &Index, ignored: &HashSet<RelPath>) {
             inherited.insert(parent(&entry.path).to_vec(), Class::Nested);
         }
     }
-    let mut tracked = index.paths().peekable();
+    let mut tracked = index.names().peekable();
     for entry in entries {
-        while tracked.next_if(|(path, _)| *path < entry.path.as_slice()).is_some() {}
+        while tracked.next_if(|path| *path < entry.path.as_slice()).is_some() {}
         let above = if inherited.is_empty() || entry.path.is_empty() {
             None
         } else {
             inherited.get(parent(&entry.path)).copied()
         };
         let own = if ignored.contains(&entry.path) { Some(Class::Ignored) } else { None };
-        let is_tracked = !entry.node.is_directory() && tracked.peek().is_some_and(|(path, _)| *path == entry.path);
+        let is_tracked = !entry.node.is_directory() && tracked.peek().is_some_and(|path| *path == entry.path);
         entry.class = if is_tracked { Class::Tracked } else { above.or(own).unwrap_or(Class::Untracked) };
         if entry.node.is_directory() {
             match inherited.get(&entry.path) {
