@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Difficulty;
+use crate::graph::wanted;
 use crate::ids::{AgentId, StoryId};
 use crate::learning::Learning;
+use crate::plan::Story;
 use crate::relay::Relay;
 use crate::units::Usd;
 
@@ -75,6 +77,9 @@ pub struct Policy {
     pub on_exhausted: OnExhausted,
     /// A story that nothing can verify is not run.
     pub require_verify: bool,
+    /// Stories that a person has to sign are left aside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_manual: bool,
     /// The gates, in the given order; the fastest known runs first.
     pub gates: Vec<Gate>,
     /// Bounds on the run.
@@ -121,6 +126,15 @@ fn one_at_a_time() -> NonZeroU32 {
 }
 
 impl Policy {
+    /// Whether a run with this policy is to do the story.
+    pub fn selects(&self, story: &Story) -> bool {
+        if self.only.is_empty() {
+            wanted(story) && !(self.skip_manual && story.needs_sign_off())
+        } else {
+            self.only.contains(&story.id)
+        }
+    }
+
     /// How many attempts may be under way at once.
     pub fn lanes(&self) -> usize {
         match self.place {
@@ -137,6 +151,7 @@ impl Default for Policy {
             max_repairs: 2,
             on_exhausted: OnExhausted::Stop,
             require_verify: false,
+            skip_manual: false,
             gates: Vec::new(),
             budget: Budget::default(),
             limit_wait: Duration::from_hours(6),

@@ -69,6 +69,8 @@ pub struct Settings {
     pub on_exhausted: OnExhausted,
     /// A story that nothing can verify is not run.
     pub require_verify: bool,
+    /// Stories that a person has to sign are left aside.
+    pub skip_manual: bool,
     /// The gates.
     pub gates: GateChoice,
     /// Bounds on the run.
@@ -202,6 +204,7 @@ impl Settings {
             max_repairs: self.max_repairs,
             on_exhausted: self.on_exhausted,
             require_verify: self.require_verify,
+            skip_manual: self.skip_manual,
             gates: self.gates(plan, project),
             budget: self.budget,
             limit_wait: self.limit_wait,

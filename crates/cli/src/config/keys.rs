@@ -304,6 +304,9 @@ settings! {
         trust: Trusting = Trusting::Ask, File "ask|require|off";
         /// Do not run a story that nothing can check.
         require_verify: bool = false, Flag "BOOL";
+        /// Leave stories aside that a person has to look at and sign. Otherwise such a story lands once its checks pass, and the
+        /// run pauses for `ralphloop sign STORY` when nothing else is left to do.
+        skip_manual: bool = false, Flag "BOOL";
     }
     "Sandbox" {
         /// What keeps agents and gates inside. If it is asked for and this machine has none, the run does not start.

@@ -57,7 +57,8 @@ impl<'a> Telling<'a> {
     fn open(self) -> impl Iterator<Item = &'a Story> {
         let run = &self.chronicle.run;
         graph::in_rank(run.plan()).into_iter().filter(|story| {
-            run.record(&story.id).is_some_and(|r| r.selected && !r.state.passed() && r.state != StoryState::Skipped)
+            run.record(&story.id)
+                .is_some_and(|r| r.selected && !r.state.is_on_branch() && r.state != StoryState::Skipped)
         })
     }
 

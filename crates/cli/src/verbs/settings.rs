@@ -36,6 +36,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::OnExhausted::Pause => OnExhausted::Pause,
         },
         require_verify: given.require_verify,
+        skip_manual: given.skip_manual,
         gates: match given.gates() {
             Gates::Found => GateChoice::Found,
             Gates::Commands(commands) => GateChoice::Named(commands),

@@ -210,8 +210,7 @@ impl Run {
             other.landed_meanwhile.push(id.story.clone());
         }
         if let Some(record) = self.stories.get_mut(&id.story) {
-            record.state = StoryState::Landed { commit: commit.clone(), ground };
-            record.reason = None;
+            record.land(self.plan.story(&id.story), commit.clone(), ground);
             record.notes = notes.to_vec();
         }
         self.baseline = self.baseline.next();

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::attempt::{Attempt, Phase};
 use super::story::{StoryRecord, StoryState};
 use super::{Activity, Run};
-use crate::effect::Effect;
-use crate::graph::{cycle, in_rank, touched_files, wanted};
-use crate::ids::{AgentId, AttemptId, LaneId, StoryId};
+use crate::effect::{Effect, Ground};
+use crate::graph::{cycle, in_rank, touched_files};
+use crate::ids::{AgentId, AttemptId, CommitId, LaneId, StoryId};
 use crate::outcome::Outcome;
 use crate::plan::{Plan, Story, StoryKind, WorkState};
 
@@ -15,8 +15,7 @@ impl Run {
     /// A record for every story of the plan that has none yet, or that was taken out and is back.
     pub(super) fn enrol_stories(&mut self) {
         for story in &self.plan.stories {
-            let named = self.policy.only.contains(&story.id);
-            let selected = if self.policy.only.is_empty() { wanted(story) } else { named };
+            let selected = self.policy.selects(story);
             match self.stories.get_mut(&story.id) {
                 None => {
                     self.stories.insert(story.id.clone(), StoryRecord::first(story, selected));
@@ -68,7 +67,11 @@ impl Run {
             let open = !record.state.passed() && record.state != StoryState::Running;
             match self.plan.stories.iter().find(|s| s.id == *id) {
                 Some(story) if open && story.state == WorkState::Done => {
-                    record.state = StoryState::DoneBefore;
+                    record.state = match record.state.clone() {
+                        // A person has signed it.
+                        StoryState::AwaitsSignOff { commit, ground } => StoryState::Landed { commit, ground },
+                        _ => StoryState::DoneBefore,
+                    };
                     record.reason = None;
                 }
                 None if open => {
@@ -208,7 +211,10 @@ impl Run {
         loop {
             let hopeless = |dep: &StoryId| {
                 self.stories.get(dep).is_some_and(|d| match d.state {
-                    StoryState::Failed | StoryState::Blocked | StoryState::Skipped => true,
+                    StoryState::Failed
+                    | StoryState::Blocked
+                    | StoryState::Skipped
+                    | StoryState::AwaitsSignOff { .. } => true,
                     StoryState::Pending => !d.selected,
                     StoryState::Running | StoryState::Landed { .. } | StoryState::DoneBefore => false,
                 })
@@ -221,8 +227,11 @@ impl Run {
                 story.deps.iter().find(|dep| hopeless(dep)).map(|dep| (story.id.clone(), dep.clone()))
             });
             let Some((story, dep)) = blocked else { return };
-            let known = self.stories.get(&dep).is_some_and(|d| !d.taken_out);
-            let why = if known { "has not landed" } else { "is not in the spec" };
+            let why = match self.stories.get(&dep) {
+                Some(record) if matches!(record.state, StoryState::AwaitsSignOff { .. }) => "awaits a sign-off",
+                Some(record) if !record.taken_out => "has not landed",
+                _ => "is not in the spec",
+            };
             if let Some(record) = self.stories.get_mut(&story) {
                 let reason = format!("it depends on {dep}, which {why}");
                 record.block(dep, reason);
@@ -245,11 +254,57 @@ impl Run {
         }
     }
 
+    /// All that is left is for a person to sign, or waits for that: the run pauses for that person.
+    fn awaits_sign_off(&self) -> Option<Outcome> {
+        let unsigned: Vec<&StoryId> =
+            self.plan.stories.iter().map(|story| &story.id).filter(|id| self.is_unsigned(id)).collect();
+        let first = unsigned.first()?;
+        let left = self.stories.iter().filter(|(_, record)| record.selected && !record.state.passed());
+        for (id, record) in left {
+            let mut waits_for = (id, record);
+            // A chain that is longer than the plan goes round.
+            for _ in 0..self.stories.len() {
+                let Some(next) = waits_for.1.waits_for.as_ref() else { break };
+                waits_for = (next, self.stories.get(next)?);
+            }
+            if !self.is_unsigned(waits_for.0) {
+                return None;
+            }
+        }
+        let named = unsigned.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+        let awaits = if unsigned.len() == 1 { "awaits a sign-off" } else { "await a sign-off" };
+        Some(Outcome::Paused {
+            reason: format!(
+                "{named} {awaits}: look at what landed, then `ralphloop sign {first}` says that it is done, and `ralphloop \
+                 retry {first}` has it done again"
+            ),
+        })
+    }
+
+    fn is_unsigned(&self, story: &StoryId) -> bool {
+        self.stories.get(story).is_some_and(|record| matches!(record.state, StoryState::AwaitsSignOff { .. }))
+    }
+
+    /// Takes in what landed in earlier runs and is not signed, unless it was asked for by name.
+    pub(super) fn know_unsigned(&mut self, unsigned: &[(StoryId, CommitId)]) {
+        for (story, commit) in unsigned.iter().filter(|(story, _)| !self.policy.only.contains(story)) {
+            if let Some(record) = self.stories.get_mut(story)
+                && record.state == StoryState::Pending
+            {
+                // Which checks there were then, nobody knows.
+                record.land(self.plan.story(story), commit.clone(), Ground::Verified);
+            }
+        }
+    }
+
     /// How the run ends when no story can be started.
     fn final_outcome(&self) -> Outcome {
         let selected = || self.stories.iter().filter(|(_, r)| r.selected);
         if selected().all(|(_, r)| r.state.passed()) && self.stories.values().any(|r| r.state.passed()) {
             return Outcome::Complete;
+        }
+        if let Some(outcome) = self.awaits_sign_off() {
+            return outcome;
         }
         let only_skipped = selected().all(|(_, r)| r.state == StoryState::Skipped);
         if selected().any(|(_, r)| !r.state.passed()) && (self.calls > 0 || !only_skipped) {
@@ -271,6 +326,9 @@ impl StoryRecord {
             WorkState::Blocked => (StoryState::Blocked, Some("the spec says that it is blocked".to_owned())),
             WorkState::Skipped => (StoryState::Skipped, Some("the spec says that it is not to be done".to_owned())),
             _ if story.kind == StoryKind::Epic => (StoryState::Skipped, Some("it only groups others".to_owned())),
+            _ if story.needs_sign_off() => {
+                (StoryState::Skipped, Some("a person would have to sign it, and --skip-manual is set".to_owned()))
+            }
             _ if story.optional => (StoryState::Skipped, Some("it is optional".to_owned())),
             _ => (StoryState::Pending, Some("it was not selected".to_owned())),
         };

@@ -8,6 +8,7 @@ use crate::effect::Ground;
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AgentId, CommitId, StoryId};
+use crate::plan::Story;
 use crate::review::Reviewed;
 use crate::verdict::Tell;
 
@@ -25,6 +26,13 @@ pub enum StoryState {
         /// How it was proven.
         ground: Ground,
     },
+    /// Its commit is on the branch, proven as far as commands can; it is not done before a person has signed it.
+    AwaitsSignOff {
+        /// Its commit.
+        commit: CommitId,
+        /// How it was proven.
+        ground: Ground,
+    },
     /// Done before this run looked at it, or ticked by a person meanwhile.
     DoneBefore,
     /// All attempts are used up, or no further one makes sense.
@@ -36,9 +44,30 @@ pub enum StoryState {
 }
 
 impl StoryState {
-    /// The story's change is on the branch.
+    /// The story is done.
     pub fn passed(&self) -> bool {
         matches!(self, Self::Landed { .. } | Self::DoneBefore)
+    }
+
+    /// The story's change is on the branch, be it signed or not.
+    pub fn is_on_branch(&self) -> bool {
+        self.passed() || matches!(self, Self::AwaitsSignOff { .. })
+    }
+
+    /// Its commit, if it landed in this run.
+    pub fn commit(&self) -> Option<&CommitId> {
+        match self {
+            Self::Landed { commit, .. } | Self::AwaitsSignOff { commit, .. } => Some(commit),
+            _ => None,
+        }
+    }
+
+    /// How its commit was proven, if it landed in this run.
+    pub fn ground(&self) -> Option<Ground> {
+        match self {
+            Self::Landed { ground, .. } | Self::AwaitsSignOff { ground, .. } => Some(*ground),
+            _ => None,
+        }
     }
 }
 
@@ -84,6 +113,9 @@ pub struct StoryRecord {
     pub(super) waits_for: Option<StoryId>,
     /// A person took it out of the spec.
     pub(super) taken_out: bool,
+    /// The commit that a person looked at and wanted done again: it is no landing of the story any more.
+    #[serde(default)]
+    pub(super) sent_back: Option<CommitId>,
     /// What a person wanted of it last, as long as nothing has come of that yet.
     pub(super) wish: Wish,
     /// Why the last charged attempt failed, for the next prompt.
@@ -121,6 +153,7 @@ impl StoryRecord {
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,
+            sent_back: None,
             wish: Wish::None,
             failure: None,
             conflicts: 0,
@@ -168,6 +201,20 @@ impl StoryRecord {
         if self.waits_for.take().is_some() && self.state == StoryState::Blocked {
             self.state = StoryState::Pending;
             self.reason = None;
+        }
+    }
+
+    /// Its commit is on the branch.
+    pub(super) fn land(&mut self, story: Option<&Story>, commit: CommitId, ground: Ground) {
+        match story.filter(|story| story.needs_sign_off()) {
+            Some(story) => {
+                self.state = StoryState::AwaitsSignOff { commit, ground };
+                self.reason = Some(format!("awaits a sign-off: {}", story.sign_off.join("; ")));
+            }
+            None => {
+                self.state = StoryState::Landed { commit, ground };
+                self.reason = None;
+            }
         }
     }
 

@@ -15,6 +15,7 @@ mod limits;
 mod relaying;
 mod restarts;
 mod reviewing;
+mod signing;
 mod simulation;
 mod steering;
 mod stops;
