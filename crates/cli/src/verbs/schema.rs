@@ -1,8 +1,13 @@
 //! `schema`: the JSON Schemas of what is written, read and printed, made from the program's own types.
 
+pub(crate) mod printed;
+
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
+use super::check::Checked;
+use super::list::ListedWork;
+use super::runs::ListedRun;
 use crate::arguments::SchemaArguments;
 use crate::config::{Form, KEYS, Key};
 use crate::error::{CliError, closest};
@@ -28,6 +33,10 @@ fn of<T: JsonSchema>() -> Value {
 const SCHEMAS: &[Schema] = &[
     Schema { name: "event", about: "a line of `run --json` and `log --json`", make: of::<PublicEvent> },
     Schema { name: "status", about: "what `status --json` prints", make: of::<Status> },
+    Schema { name: "list", about: "what `list --json` prints", make: of::<Vec<ListedWork>> },
+    Schema { name: "show", about: "what `show --json` prints", make: of::<printed::Shown> },
+    Schema { name: "check", about: "what `check --json` prints", make: of::<Checked<'_>> },
+    Schema { name: "runs", about: "what `runs --json` prints", make: of::<Vec<ListedRun>> },
     Schema { name: "config", about: "ralphloop.toml", make: config },
     Schema {
         name: "continuous-session-state",

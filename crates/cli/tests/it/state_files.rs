@@ -73,6 +73,66 @@ fn every_export_fits_the_schema_that_the_program_publishes() {
     assert!(schema(&scene, "prd-status").validate(&json!({"version": 1})).is_err());
 }
 
+/// The keys of an object that its schema does not name.
+fn unnamed<'v>(schema: &Value, definition: &str, value: &'v Value) -> Vec<&'v String> {
+    let known = &schema["$defs"][definition]["properties"];
+    assert!(known.is_object(), "no {definition} in {schema:#}");
+    value.as_object().unwrap().keys().filter(|key| known.get(key.as_str()).is_none()).collect()
+}
+
+#[test]
+fn what_the_verbs_print_fits_its_schema_and_every_key_is_in_it() {
+    let scene = one_of_two();
+    run(&scene, FLAGS).exits(1);
+    let steps = json!([
+        {"type": "shell", "command": "true", "timeout": 5}, {"type": "file_exists", "path": "a"},
+        {"type": "url", "url": "http://localhost"}, {"type": "manual", "criteria": ["it shines"]},
+    ]);
+    let all = story("S1", "Lamp").with("verification_steps", steps).with("acceptanceCriteria", json!(["on", "off"]));
+    scene.write("all/prd.json", prd_text(&[all]));
+    let change = "openspec/changes/lamp";
+    scene.write(&format!("{change}/proposal.md"), "# Lamp\n\n## Why\n\nIt is dark.\n");
+    scene.write(&format!("{change}/tasks.md"), "## 1. Wire\n\n- [ ] 1.1 Wire it\n");
+    scene.write(
+        &format!("{change}/specs/light/spec.md"),
+        "## ADDED Requirements\n\n### Requirement: Light\nIt SHALL shine.\n\n#### Scenario: On\n- **WHEN** on\n- **THEN** light\n\n\
+         ## RENAMED Requirements\n\n- FROM: `### Requirement: Old`\n- TO: `### Requirement: New`\n",
+    );
+    scene.write("broken/prd.json", "{");
+    let print = |arguments: &[&str]| scene.run(arguments).json();
+    let schema_of = |name: &str| print(&["schema", name]);
+    let show = schema_of("show");
+    for work in ["prd:all/prd.json", "openspec:lamp"] {
+        let shown = print(&["show", work, "--json"]);
+        fits(&scene, "show", &shown);
+        assert_eq!(unnamed(&show, "Work", &shown), Vec::<&String>::new());
+        for story in shown["stories"].as_array().unwrap() {
+            assert_eq!(unnamed(&show, "Story", story), Vec::<&String>::new());
+            for task in story["tasks"].as_array().unwrap() {
+                assert_eq!(unnamed(&show, "Task", task), Vec::<&String>::new());
+            }
+        }
+    }
+    fits(&scene, "show", &print(&["show", "prd:broken/prd.json", "--json"]));
+    for work in ["prd:all/prd.json", "prd:broken/prd.json", "openspec:lamp"] {
+        fits(&scene, "check", &print(&["check", work, "--json"]));
+    }
+    fits(&scene, "check", &print(&["check", "prd:all/prd.json", "--fix", "--json"]));
+    let list = print(&["list", "--json"]);
+    assert!(list.as_array().unwrap().len() > 1, "{list:#}");
+    fits(&scene, "list", &list);
+    let damaged = scene.path(".git/ralphloop/runs/20260101-000000-000");
+    std::fs::create_dir_all(&damaged).unwrap();
+    std::fs::write(damaged.join("journal.jsonl"), "nothing\n{}\n").unwrap();
+    let runs = print(&["runs", "--json"]);
+    assert_eq!(runs.as_array().unwrap().len(), 2, "{runs:#}");
+    fits(&scene, "runs", &runs);
+    // And they refuse what is not of their kind.
+    for (name, other) in [("show", &list), ("check", &runs), ("list", &runs), ("runs", &list)] {
+        assert!(schema(&scene, name).validate(other).is_err(), "{name}");
+    }
+}
+
 #[test]
 fn the_schema_of_the_settings_takes_every_default_and_refuses_what_is_unknown() {
     let scene = prd_scene(&two_stories(), &AgentScript::always([call().complete()]));
