@@ -26,6 +26,43 @@ pub enum OnExhausted {
     Pause,
 }
 
+/// A kind of failure that a story pays for with an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// A gate or a check is red, or a hook refuses the commit.
+    Verification,
+    /// The agent did not do it, or said that it cannot.
+    Implementation,
+    /// The agent was ended by a clock.
+    Timeout,
+}
+
+impl FailureKind {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Verification, Self::Implementation, Self::Timeout];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verification => "verification",
+            Self::Implementation => "implementation",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// How failures of one kind are answered, beside what holds for all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Retry {
+    /// Attempts of a story after failures of that kind; no more than [`Policy::max_retries`] in all. `None`: only that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// The waits before those attempts, the last of which holds for all further ones; none: at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backoff: Vec<Duration>,
+}
+
 /// A project-wide command that must pass before a story lands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Gate {
@@ -92,6 +129,9 @@ pub struct Policy {
     /// 2 seconds, tripled each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provider_backoff: Vec<Duration>,
+    /// What is different for failures of some kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retries: BTreeMap<FailureKind, Retry>,
     /// Only these stories; empty is all that the work wants.
     pub only: Vec<StoryId>,
     /// The agents that may be called, in the order in which they are preferred. Journals of versions that knew one agent
@@ -157,6 +197,7 @@ impl Default for Policy {
             limit_wait: Duration::from_hours(6),
             provider_retries: 4,
             provider_backoff: Vec::new(),
+            retries: BTreeMap::new(),
             only: Vec::new(),
             agents: Vec::new(),
             orders: BTreeMap::new(),

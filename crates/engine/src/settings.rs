@@ -9,7 +9,7 @@ use ralphloop_agent::client::{Agent, Reports};
 use ralphloop_agent::prices::Prices;
 use ralphloop_core::ids::{AgentId, StoryId};
 use ralphloop_core::plan::Plan;
-use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
+use ralphloop_core::policy::{Budget, FailureKind, Gate, OnExhausted, Place, Policy, Retry};
 use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::signal::SignalGrammar;
 
@@ -81,6 +81,8 @@ pub struct Settings {
     pub provider_retries: u32,
     /// The waits before those tries; none for the usual ones.
     pub provider_backoff: Vec<Duration>,
+    /// What is different for failures of some kind.
+    pub retries: BTreeMap<FailureKind, Retry>,
     /// Only these stories; empty is all.
     pub only: Vec<StoryId>,
     /// Where agents work.
@@ -210,6 +212,7 @@ impl Settings {
             limit_wait: self.limit_wait,
             provider_retries: self.provider_retries,
             provider_backoff: self.provider_backoff.clone(),
+            retries: self.retries.clone(),
             only: self.only.clone(),
             agents: self.agents.ids(),
             // What the evidence says, the start of the run adds.

@@ -2,6 +2,7 @@
 
 pub(crate) mod printed;
 
+use ralphloop_core::policy::FailureKind;
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
@@ -92,6 +93,23 @@ fn config() -> Value {
         |about: &str| json!({ "type": "object", "description": about, "additionalProperties": { "type": "object" } });
     properties.insert("agents".to_owned(), table("Agents of your own, by name."));
     properties.insert("prices".to_owned(), table("Prices of models, by the beginning of their names."));
+    let retry = json!({
+        "type": "object",
+        "properties": {
+            "attempts": { "type": "integer", "minimum": 0, "description": "Attempts of a story after failures of this kind." },
+            "backoff": { "type": "array", "items": { "type": ["string", "number"] }, "description": "The waits before them." },
+        },
+        "additionalProperties": false,
+    });
+    let kinds: Map<String, Value> =
+        FailureKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), retry.clone())).collect();
+    properties.insert(
+        "retry".to_owned(),
+        json!({
+            "type": "object", "description": "Answers to failures, by their kind.",
+            "properties": kinds, "additionalProperties": false,
+        }),
+    );
     properties.insert("roles".to_owned(), table("Roles of a relay, by name."));
     properties.insert(
         "generate".to_owned(),

@@ -169,7 +169,7 @@ impl Run {
             record.conflicts += 1;
             let place = kept.map_or(String::new(), |kept| format!("; its work is kept at {kept}"));
             record.tell = Tell::Reason;
-            record.failure = Some(format!("{reason}, so start again from what has landed meanwhile"));
+            record.failure = Some(format!("{reason}{place}, so start again from what has landed meanwhile"));
             record.reason = Some(format!("{reason}{place}"));
             if record.conflicts >= CONFLICTS {
                 record.state = StoryState::Failed;

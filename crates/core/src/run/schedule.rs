@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::{Attempt, Phase};
 use super::story::{StoryRecord, StoryState};
-use super::{Activity, Run};
+use super::{Activity, Run, Wait};
 use crate::effect::{Effect, Ground};
 use crate::graph::{cycle, in_rank, touched_files};
 use crate::ids::{AgentId, AttemptId, CommitId, LaneId, StoryId};
-use crate::outcome::Outcome;
+use crate::outcome::{Bound, Outcome};
 use crate::plan::{Plan, Story, StoryKind, WorkState};
 
 impl Run {
@@ -120,6 +120,12 @@ impl Run {
             effects.extend(self.hold(&held));
             return effects;
         }
+        if self.attempts.len() < self.policy.lanes()
+            && let Some(waits) = self.rest()
+        {
+            effects.extend(waits);
+            return effects;
+        }
         if self.is_idle() {
             self.block_what_waits_for_itself();
             let outcome = self.final_outcome();
@@ -136,6 +142,25 @@ impl Run {
             all.extend(ready.flat_map(|story| self.candidates(&story.id)).cloned());
         }
         self.chain.iter().filter(|agent| all.contains(agent)).cloned().collect()
+    }
+
+    /// Waits for the first of the stories that are not to be tried again at once, if there is one.
+    fn rest(&mut self) -> Option<Vec<Effect>> {
+        let resting = self.stories.iter().filter(|(_, record)| record.selected && record.state == StoryState::Pending);
+        let (story, rest) =
+            resting.filter_map(|(id, record)| Some((id, record.rest?))).min_by_key(|(_, rest)| rest.until)?;
+        let (until, span) = (rest.until, rest.until.since(self.last_at));
+        let reason = format!("waiting before {story} is tried again");
+        if let Some(max) = self.policy.budget.duration
+            && self.active_time.saturating_add(span) > max
+        {
+            let reason =
+                format!("a wait of {} s would outlast the {} s of the run: {reason}", span.as_secs(), max.as_secs());
+            let outcome = Outcome::BoundReached { bound: Bound::Duration, reason, resume_at: Some(until) };
+            return self.is_idle().then(|| self.end(outcome));
+        }
+        self.activity = Activity::Waiting(Wait { until, reason, span });
+        Some(vec![Effect::Sleep { until }])
     }
 
     /// A story can be tried no further, since nobody is left that it could move up to.
@@ -184,7 +209,7 @@ impl Run {
     }
 
     pub(super) fn is_ready(&self, story: &Story) -> bool {
-        self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending)
+        self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending && r.rest.is_none())
             && story.deps.iter().all(|dep| self.stories.get(dep).is_none_or(|d| d.state.passed()))
     }
 

@@ -83,7 +83,8 @@ impl Run {
                 record.wish = Wish::Again;
                 record.reason = Some("to be tried again, as you asked".to_owned());
             }
-            StoryState::Pending | StoryState::Landed { .. } | StoryState::DoneBefore => {}
+            StoryState::Pending => record.rest = None,
+            StoryState::Landed { .. } | StoryState::DoneBefore => {}
         }
     }
 

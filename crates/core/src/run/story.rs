@@ -1,5 +1,6 @@
 //! What a run knows of each story.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,9 @@ use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AgentId, CommitId, StoryId};
 use crate::plan::Story;
+use crate::policy::FailureKind;
 use crate::review::Reviewed;
+use crate::units::Timestamp;
 use crate::verdict::Tell;
 
 /// How far a story is in this run.
@@ -82,6 +85,15 @@ pub(super) enum Wish {
     Again,
 }
 
+/// A wait before a story's next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Rest {
+    /// Until then.
+    pub(super) until: Timestamp,
+    /// How long it may still take, so that a clock that is set back makes it no longer.
+    pub(super) span: Duration,
+}
+
 /// What a run knows of a story.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoryRecord {
@@ -118,6 +130,12 @@ pub struct StoryRecord {
     pub(super) sent_back: Option<CommitId>,
     /// What a person wanted of it last, as long as nothing has come of that yet.
     pub(super) wish: Wish,
+    /// Charged attempts by kind of failure.
+    #[serde(default)]
+    pub(super) failed_as: BTreeMap<FailureKind, u32>,
+    /// It is not tried again before then.
+    #[serde(default)]
+    pub(super) rest: Option<Rest>,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -155,6 +173,8 @@ impl StoryRecord {
             taken_out: false,
             sent_back: None,
             wish: Wish::None,
+            failed_as: BTreeMap::new(),
+            rest: None,
             failure: None,
             conflicts: 0,
             rung: 0,
@@ -190,6 +210,8 @@ impl StoryRecord {
         self.wish = Wish::None;
         self.waits_for = None;
         self.charged = 0;
+        self.failed_as.clear();
+        self.rest = None;
         self.conflicts = 0;
         self.rung = 0;
         self.on_rung = 0;

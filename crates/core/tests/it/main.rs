@@ -14,6 +14,7 @@ mod lanes;
 mod limits;
 mod relaying;
 mod restarts;
+mod retrying;
 mod reviewing;
 mod signing;
 mod simulation;
