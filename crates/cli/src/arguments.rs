@@ -503,6 +503,9 @@ pub(crate) struct ExportArguments {
     /// The folder to write them in; what `state_files` says if absent, else the folder of the run
     #[arg(long, value_name = "DIR")]
     pub(crate) to: Option<PathBuf>,
+    /// Write what was learned into the design.md of the change or feature that the run worked on, and nothing else
+    #[arg(long, conflicts_with = "to")]
+    pub(crate) design: bool,
 }
 
 /// `schema`

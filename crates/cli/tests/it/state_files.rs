@@ -150,10 +150,12 @@ fn the_schema_of_the_settings_takes_every_default_and_refuses_what_is_unknown() 
     fits(&scene, "config", &serde_json::to_value(read).unwrap());
     let tables = json!({
         "agents": {"mine": {"command": "mine run"}}, "prices": {"mine-1": {"input": 1}}, "roles": {"critic": {"prompt": "Look"}},
+        "retry": {"timeout": {"attempts": 1, "backoff": ["1m", 300]}},
         "generate": [{"files": ["Cargo.lock"], "command": "cargo update"}],
     });
     fits(&scene, "config", &tables);
     assert!(schema(&scene, "config").validate(&json!({"max_retrys": 1})).is_err());
+    assert!(schema(&scene, "config").validate(&json!({"retry": {"timout": {}}})).is_err());
     scene.run(&["schema", "statu"]).exits(2).says("did you mean status?");
     scene.run(&["schema"]).exits(0).says("prd-status");
 }
@@ -290,4 +292,27 @@ fn the_next_steps_of_an_exported_session_log_are_a_queue_that_runs() {
     assert_eq!(titles, ["Alpha [old] lamp", "Beta lamp"]);
     assert_eq!(shown["stories"][0]["state"], "blocked");
     assert_eq!(scene.read("prd.json"), prd_text(&stories));
+}
+
+#[test]
+fn r53_what_was_learned_goes_into_the_design_of_the_change_and_leaves_the_rest_alone() {
+    let learned = format!("<learning>wires are in the cellar</learning>\n{COMPLETE}");
+    let script = AgentScript::always([call().write("a.txt", "on").end(&learned)]);
+    let scene = prd_scene(&two_stories(), &script);
+    let change = "openspec/changes/lamp";
+    scene.write(&format!("{change}/proposal.md"), "# Lamp\n\n## Why\n\nIt is dark.\n");
+    scene.write(&format!("{change}/tasks.md"), "## 1. Wire\n\n- [ ] 1.1 Wire it\n");
+    scene.write(&format!("{change}/design.md"), "# Lamp\n\n## Learnings\n\n- brass bends\n\n## Risks\n\nNone.\n");
+    scene.commit_all("Change");
+    scene.run(&["run", "openspec:lamp", "--headless", "--no-gates"]).exits(0);
+    scene.run(&["export", "--design"]).exits(0).says("openspec/changes/lamp/design.md");
+    let design = scene.read(&format!("{change}/design.md"));
+    let at = |part: &str| design.find(part).unwrap_or_else(|| panic!("{part:?} in {design}"));
+    let (entry, patterns) = (at(" - Story 1\n\n- wires are in the cellar\n"), at("## Patterns"));
+    assert!(at("- brass bends") < entry && entry < at("## Risks\n\nNone.\n") && at("## Risks") < patterns, "{design}");
+    scene.run(&["export", "--design"]).exits(0);
+    assert_eq!(scene.read(&format!("{change}/design.md")), design, "a second time changes nothing");
+    scene.git(&["checkout", "--quiet", "."]);
+    run(&scene, &["--no-gates", "--max-retries", "0"]).exits(1);
+    scene.run(&["export", "--design"]).exits(2).says("prd:prd.json has no design.md");
 }
