@@ -105,7 +105,12 @@ fn f17_a_task_group_with_a_manual_verification_waits_for_a_person() {
         "# 1.1 Lamp\n\n## 1.1.1. Hang it\n\n**Status**: 🔵 Planned\n\n**Verification:**\n- type: manual\n- criteria:\n  - \
          it hangs straight\n  - it shines\n",
     );
+    scene.write(
+        "docs/prd.md",
+        "# PRD\n\n## User Stories\n\n### US-1: Lamp\n\n- [ ] it hangs\n\n**Verification:** manual - it is warm\n",
+    );
     scene.commit_all("Plan");
+    scene.run(&["show", "flight:prd"]).exits(0).says("sign-off: it is warm");
     scene.scripted_agent(&AgentScript::always([call().write("a.txt", "on").complete()]));
     scene.run(&["run", "flight:1.1", "--headless", "--no-gates"]).exits(4).says("it hangs straight; 1.1.1: it shines");
     assert!(scene.read("docs/implementation/1-light/1.1-lamp.md").contains("🔵 Planned"));

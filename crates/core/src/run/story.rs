@@ -228,15 +228,12 @@ impl StoryRecord {
 
     /// Its commit is on the branch.
     pub(super) fn land(&mut self, story: Option<&Story>, commit: CommitId, ground: Ground) {
-        match story.filter(|story| story.needs_sign_off()) {
-            Some(story) => {
-                self.state = StoryState::AwaitsSignOff { commit, ground };
-                self.reason = Some(format!("awaits a sign-off: {}", story.sign_off.join("; ")));
-            }
-            None => {
-                self.state = StoryState::Landed { commit, ground };
-                self.reason = None;
-            }
+        if let Some(story) = story.filter(|story| story.needs_sign_off()) {
+            self.state = StoryState::AwaitsSignOff { commit, ground };
+            self.reason = Some(format!("awaits a sign-off: {}", story.sign_off.join("; ")));
+        } else {
+            self.state = StoryState::Landed { commit, ground };
+            self.reason = None;
         }
     }
 

@@ -34,6 +34,9 @@ fn id_of(section: &Section) -> Option<String> {
 pub(super) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     let mut document = checklist::document(text)?;
     ours(&mut document.reading.plan, text.file);
+    for story in &mut document.reading.plan.stories {
+        story.sign_off = named_by_hand(story);
+    }
     Ok(document)
 }
 
