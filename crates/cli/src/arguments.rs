@@ -41,6 +41,8 @@ pub(crate) enum Verb {
     Convert(ConvertArguments),
     /// Tick a story or a task by hand, changing nothing else in the file
     Mark(MarkArguments),
+    /// Say that a story is done which a person has to look at, once it has landed
+    Sign(SignArguments),
     /// Show how a run stands: the latest one, or RUN
     Status(StatusArguments),
     /// List all runs of this repository, newest first
@@ -247,6 +249,15 @@ pub(crate) struct MarkArguments {
     pub(crate) work: String,
     /// The story or task to tick
     pub(crate) id: String,
+}
+
+/// `sign`
+#[derive(Debug, Args)]
+pub(crate) struct SignArguments {
+    /// The story
+    pub(crate) story: String,
+    /// A file, a folder or FORMAT:NAME; the latest run's if absent
+    pub(crate) work: Option<String>,
 }
 
 /// `status`
@@ -492,6 +503,9 @@ pub(crate) struct ExportArguments {
     /// The folder to write them in; what `state_files` says if absent, else the folder of the run
     #[arg(long, value_name = "DIR")]
     pub(crate) to: Option<PathBuf>,
+    /// Write what was learned into the design.md of the change or feature that the run worked on, and nothing else
+    #[arg(long, conflicts_with = "to")]
+    pub(crate) design: bool,
 }
 
 /// `schema`

@@ -43,6 +43,11 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<(), CliError> {
     writeln!(out, "{value:#}").and_then(|()| out.flush()).map_err(|error| unwritable(&error))
 }
 
+/// A value as JSON.
+pub(crate) fn value(value: &impl serde::Serialize) -> Result<serde_json::Value, CliError> {
+    serde_json::to_value(value).map_err(|error| CliError::environment("could not be written as JSON").cause(&error))
+}
+
 /// Writes one value as a line of JSON to the standard output, at once.
 pub(crate) fn json_line(value: &impl serde::Serialize) -> Result<(), CliError> {
     let mut line = serde_json::to_string(value)

@@ -114,6 +114,9 @@ pub enum Fact {
         base: CommitId,
         /// The agents that may be called and their models, as they are shown.
         agent: String,
+        /// Stories that landed in an earlier run and that no person has signed yet, with their commits.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        unsigned: Vec<(StoryId, CommitId)>,
     },
     /// A new process took the run up: after a stop, or after the old one died.
     Restarted {
@@ -346,7 +349,8 @@ pub enum Fact {
         /// Which.
         story: StoryId,
     },
-    /// Somebody wants a story tried again that failed, is blocked or was skipped; all its attempts are given back.
+    /// Somebody wants a story tried again that failed, is blocked, was skipped or awaits a sign-off; all its attempts are given
+    /// back.
     RetryRequested {
         /// Which.
         story: StoryId,

@@ -252,6 +252,9 @@ pub struct Story {
     pub criteria: Vec<String>,
     /// Its own verification steps.
     pub checks: Vec<Check>,
+    /// What a person has to look at and sign before it is done, in words: what no command can check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sign_off: Vec<String>,
     /// It may be complete without any change of files.
     pub needs_no_change: bool,
     /// Free notes of the spec.
@@ -280,9 +283,15 @@ impl Story {
             tasks: Vec::new(),
             criteria: Vec::new(),
             checks: Vec::new(),
+            sign_off: Vec::new(),
             needs_no_change: false,
             notes: String::new(),
         }
+    }
+
+    /// It is not done before a person has signed it, whatever an agent says and whatever checks say.
+    pub fn needs_sign_off(&self) -> bool {
+        !self.sign_off.is_empty()
     }
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::Difficulty;
+use crate::graph::wanted;
 use crate::ids::{AgentId, StoryId};
 use crate::learning::Learning;
+use crate::plan::Story;
 use crate::relay::Relay;
 use crate::units::Usd;
 
@@ -22,6 +24,43 @@ pub enum OnExhausted {
     Skip,
     /// The run pauses for a person.
     Pause,
+}
+
+/// A kind of failure that a story pays for with an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailureKind {
+    /// A gate or a check is red, or a hook refuses the commit.
+    Verification,
+    /// The agent did not do it, or said that it cannot.
+    Implementation,
+    /// The agent was ended by a clock.
+    Timeout,
+}
+
+impl FailureKind {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Verification, Self::Implementation, Self::Timeout];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Verification => "verification",
+            Self::Implementation => "implementation",
+            Self::Timeout => "timeout",
+        }
+    }
+}
+
+/// How failures of one kind are answered, beside what holds for all.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Retry {
+    /// Attempts of a story after failures of that kind; no more than [`Policy::max_retries`] in all. `None`: only that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u32>,
+    /// The waits before those attempts, the last of which holds for all further ones; none: at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backoff: Vec<Duration>,
 }
 
 /// A project-wide command that must pass before a story lands.
@@ -75,6 +114,9 @@ pub struct Policy {
     pub on_exhausted: OnExhausted,
     /// A story that nothing can verify is not run.
     pub require_verify: bool,
+    /// Stories that a person has to sign are left aside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip_manual: bool,
     /// The gates, in the given order; the fastest known runs first.
     pub gates: Vec<Gate>,
     /// Bounds on the run.
@@ -87,6 +129,9 @@ pub struct Policy {
     /// 2 seconds, tripled each time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provider_backoff: Vec<Duration>,
+    /// What is different for failures of some kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retries: BTreeMap<FailureKind, Retry>,
     /// Only these stories; empty is all that the work wants.
     pub only: Vec<StoryId>,
     /// The agents that may be called, in the order in which they are preferred. Journals of versions that knew one agent
@@ -121,6 +166,15 @@ fn one_at_a_time() -> NonZeroU32 {
 }
 
 impl Policy {
+    /// Whether a run with this policy is to do the story.
+    pub fn selects(&self, story: &Story) -> bool {
+        if self.only.is_empty() {
+            wanted(story) && !(self.skip_manual && story.needs_sign_off())
+        } else {
+            self.only.contains(&story.id)
+        }
+    }
+
     /// How many attempts may be under way at once.
     pub fn lanes(&self) -> usize {
         match self.place {
@@ -137,11 +191,13 @@ impl Default for Policy {
             max_repairs: 2,
             on_exhausted: OnExhausted::Stop,
             require_verify: false,
+            skip_manual: false,
             gates: Vec::new(),
             budget: Budget::default(),
             limit_wait: Duration::from_hours(6),
             provider_retries: 4,
             provider_backoff: Vec::new(),
+            retries: BTreeMap::new(),
             only: Vec::new(),
             agents: Vec::new(),
             orders: BTreeMap::new(),

@@ -119,13 +119,13 @@ impl Leftover {
             if landed.work != work.id.to_string() {
                 return Ok(None);
             }
-            mark(work, &attempt.spec_before, &landed)?;
+            if !landed.unsigned {
+                mark(work, &attempt.spec_before, &landed)?;
+            }
             self.forget(repository).await;
-            let LandedStory { commit, story, .. } = landed;
-            return Ok(Some(format!(
-                "story {story} has landed in run {}, as commit {commit} says; the spec is marked",
-                folder.id
-            )));
+            let LandedStory { commit, story, unsigned, .. } = landed;
+            let then = if unsigned { "a person has to sign it" } else { "the spec is marked" };
+            return Ok(Some(format!("story {story} has landed in run {}, as commit {commit} says; {then}", folder.id)));
         }
         refuse_if_committed_since(repository, folder, &attempt.id, checkpoint).await?;
         let (run, id) = (folder.id.clone(), attempt.id.clone());
@@ -195,7 +195,7 @@ async fn clear_worktree(
                 && one.attempt == id.number.to_string()
         };
         if let Some(landed) = landed.iter().find(is_this) {
-            if landed.work == work.id.to_string() {
+            if landed.work == work.id.to_string() && !landed.unsigned {
                 // What differs from the worktree's own spec is other lanes' doing, or a person's.
                 let marked = WorkState::now(work).and_then(|now| now.reconciled(work, &landed.story, true)?.write());
                 marked.map_err(|e| e.to_string())?;

@@ -161,7 +161,7 @@ pub async fn finish(place: &Place, work: &WorkRef, timeout: Duration) -> Result<
     result
 }
 
-fn checkpoint_name(work: &WorkId) -> String {
+pub(crate) fn checkpoint_name(work: &WorkId) -> String {
     format!("finish-{work}")
 }
 
@@ -172,6 +172,30 @@ pub(crate) async fn put_right(repository: &Repository, work: &WorkId) -> Result<
         repository.revert(&checkpoint).await?;
     }
     Ok(repository.drop_checkpoint(&checkpoint).await?)
+}
+
+/// Commits what differs from the checkpoint; nothing if that is nothing that git tracks.
+pub(crate) async fn commit(
+    repository: &Repository,
+    checkpoint: &git::Checkpoint,
+    message: String,
+    work: &WorkId,
+) -> Result<Option<CommitId>, FinishError> {
+    let landing = Landing {
+        message,
+        kept_under: format!("refs/ralphloop/finish/{}", git::slug(&work.to_string())),
+        write_back: Vec::new(),
+        hold_back: HoldBack { suspects: false, larger_than: u64::MAX },
+        guard: None,
+        seal: None,
+        allow_empty: false,
+        stop: CancellationToken::new(),
+    };
+    match repository.land(checkpoint, &landing).await {
+        Ok(landed) => Ok(Some(landed.commit)),
+        Err(LandError::NothingToCommit) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// The ids of stories that must still be done.
@@ -200,23 +224,9 @@ impl Closing<'_> {
             Gesture::CloseInFile => self.close_in_file().await?,
         };
         let Some(first) = said.first() else { return Ok(Finished::default()) };
-        let message = format!("chore: {first}\n\nRalphloop-Work: {}\n{}: yes\n", self.work.id, git::FINISH);
-        let landing = Landing {
-            message,
-            kept_under: format!("refs/ralphloop/finish/{}", git::slug(&self.work.id.to_string())),
-            write_back: Vec::new(),
-            hold_back: HoldBack { suspects: false, larger_than: u64::MAX },
-            guard: None,
-            seal: None,
-            allow_empty: false,
-            stop: CancellationToken::new(),
-        };
-        match self.place.repository.land(checkpoint, &landing).await {
-            Ok(landed) => Ok(Finished { said, commit: Some(landed.commit) }),
-            // Files that git does not track are no commit's business.
-            Err(LandError::NothingToCommit) => Ok(Finished { said, commit: None }),
-            Err(error) => Err(error.into()),
-        }
+        let message = format!("chore: {first}\n\n{}: {}\n{}: yes\n", git::WORK, self.work.id, git::FINISH);
+        let commit = commit(&self.place.repository, checkpoint, message, &self.work.id).await?;
+        Ok(Finished { said, commit })
     }
 
     async fn archive(&self) -> Result<Vec<String>, FinishError> {

@@ -137,6 +137,7 @@ mod tests {
                 branch: "refs/heads/main".to_owned(),
                 base: "0".repeat(40).as_str().into(),
                 agent: "scripted".to_owned(),
+                unsigned: Vec::new(),
             },
             n => Fact::LearningAdded { text: format!("sentence {n} of them") },
         };

@@ -37,6 +37,7 @@ pub mod runs;
 pub mod sandbox;
 pub mod scribe;
 pub mod settings;
+pub mod sign_off;
 pub mod signals;
 pub mod squash;
 pub mod start;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use ralphloop_core::choice::{ALONE, Difficulty, Evidence, orders};
 use ralphloop_core::event::Fact;
 use ralphloop_core::ids::{AgentId, AttemptId};
-use ralphloop_core::run::{Run, StoryState};
+use ralphloop_core::run::Run;
 use ralphloop_core::units::Timestamp;
 
 use crate::files::{self, Access};
@@ -96,7 +96,7 @@ impl Outcomes {
     pub(crate) fn note(&self, before: &Undecided, run: &Run, at: Timestamp) -> std::io::Result<()> {
         let story = &before.attempt.story;
         let (Some(record), Some(asked)) = (run.record(story), run.plan().story(story)) else { return Ok(()) };
-        let landed = matches!(record.state, StoryState::Landed { .. });
+        let landed = record.state.commit().is_some();
         if !landed && record.charged <= before.charged {
             return Ok(());
         }

@@ -9,7 +9,7 @@ use ralphloop_agent::client::{Agent, Reports};
 use ralphloop_agent::prices::Prices;
 use ralphloop_core::ids::{AgentId, StoryId};
 use ralphloop_core::plan::Plan;
-use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
+use ralphloop_core::policy::{Budget, FailureKind, Gate, OnExhausted, Place, Policy, Retry};
 use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::signal::SignalGrammar;
 
@@ -69,6 +69,8 @@ pub struct Settings {
     pub on_exhausted: OnExhausted,
     /// A story that nothing can verify is not run.
     pub require_verify: bool,
+    /// Stories that a person has to sign are left aside.
+    pub skip_manual: bool,
     /// The gates.
     pub gates: GateChoice,
     /// Bounds on the run.
@@ -79,6 +81,8 @@ pub struct Settings {
     pub provider_retries: u32,
     /// The waits before those tries; none for the usual ones.
     pub provider_backoff: Vec<Duration>,
+    /// What is different for failures of some kind.
+    pub retries: BTreeMap<FailureKind, Retry>,
     /// Only these stories; empty is all.
     pub only: Vec<StoryId>,
     /// Where agents work.
@@ -202,11 +206,13 @@ impl Settings {
             max_repairs: self.max_repairs,
             on_exhausted: self.on_exhausted,
             require_verify: self.require_verify,
+            skip_manual: self.skip_manual,
             gates: self.gates(plan, project),
             budget: self.budget,
             limit_wait: self.limit_wait,
             provider_retries: self.provider_retries,
             provider_backoff: self.provider_backoff.clone(),
+            retries: self.retries.clone(),
             only: self.only.clone(),
             agents: self.agents.ids(),
             // What the evidence says, the start of the run adds.

@@ -152,6 +152,10 @@ fn message(run: &Run, commits: &[OwnCommit], subject: Option<&str>) -> String {
     if commits.iter().any(|commit| commit.closes) {
         text.push_str(&format!("{}: yes\n", git::FINISH));
     }
+    if commits.iter().any(|commit| commit.unsigned) {
+        // Of those that are signed by now, the spec says that they are done.
+        text.push_str(&format!("{}: awaited\n", git::SIGN_OFF));
+    }
     if let Some(cost) = run.usage().cost {
         text.push_str(&format!("Ralphloop-Cost: {:.4} USD\n", cost.dollars()));
     }

@@ -473,7 +473,8 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
             // Before the first event: a run that there is can be gone on with as it was called.
             write_beginnings(&folder, &work, launch).await?;
             let run = folder.id.clone();
-            let fact = Fact::RunStarted { run, plan: Box::new(plan), policy, branch, base, agent };
+            let unsigned = landed::unsigned(&repository, &work, &plan).await?;
+            let fact = Fact::RunStarted { run, plan: Box::new(plan), policy, branch, base, agent, unsigned };
             begin(folder, fact)?
         }
         Some(taken) => {
@@ -636,10 +637,13 @@ impl Taken {
             .filter(|one| one.run == *self.run.id())
             .filter_map(|one| {
                 let story = stories.iter().find(|s| trailer_id(&s.id) == one.story.as_str())?;
-                Some((story.id.clone(), one.commit))
+                Some((story.id.clone(), one))
             })
             .collect();
-        let known: BTreeSet<StoryId> = landed.iter().map(|(story, _)| story.clone()).collect();
+        // What a person had to sign was not ticked by a landing.
+        let ticked = landed.iter().filter(|(_, one)| !one.unsigned);
+        let known: BTreeSet<StoryId> = ticked.map(|(story, _)| story.clone()).collect();
+        let landed = landed.into_iter().map(|(story, one)| (story, one.commit)).collect();
         let spec = look_at_plan(work, self.run.plan(), &known);
         let (folder, run, how) = (self.folder.clone(), self.run.clone(), settings.clone());
         let cut_off = blocking(move || cut_off::of(&folder, &run, &how)).await;

@@ -1,6 +1,6 @@
 //! `prd.json` in all its dialects: the list of stories is found, whatever it is called, and every field is read.
 
-mod checks;
+pub(crate) mod checks;
 mod criteria;
 mod done;
 mod list;

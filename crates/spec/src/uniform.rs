@@ -62,6 +62,7 @@ fn story(story: &Story) -> Value {
         "description": story.description,
         "criteria": story.criteria,
         "checks": story.checks,
+        "sign_off": story.sign_off,
         "complexity": story.complexity,
         "needs_no_change": story.needs_no_change,
         "notes": story.notes,

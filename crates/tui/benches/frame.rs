@@ -68,6 +68,7 @@ impl Bench {
                 branch: "refs/heads/main".to_owned(),
                 base: CommitId("0123456789abcdef".to_owned()),
                 agent: "claude".to_owned(),
+                unsigned: Vec::new(),
             },
             Fact::AttemptStarted { attempt: attempt(), notes: Vec::new() },
             Fact::CheckpointTaken { attempt: attempt(), notes: Vec::new() },

@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use super::origin::{Config, Given, Origin};
 use super::own_agents::OwnAgent;
 use super::own_prices::OwnPrice;
+use super::own_retries::OwnRetry;
 use super::own_roles::{OwnRole, RelayRoles};
 use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
@@ -104,6 +105,8 @@ macro_rules! settings {
             pub(crate) agents: Vec<OwnAgent>,
             /// The tables `[prices."MODEL"]`: prices of the user's own.
             pub(crate) prices: Vec<OwnPrice>,
+            /// The tables `[retry.KIND]`: how failures of that kind are answered.
+            pub(crate) retries: Vec<OwnRetry>,
             /// The tables `[roles.NAME]`: roles of a relay.
             pub(crate) roles: Vec<OwnRole>,
             /// The tables `[[generate]]`: files that are made anew where they are in conflict.
@@ -116,6 +119,7 @@ macro_rules! settings {
                 Self {
                     agents: Vec::new(),
                     prices: Vec::new(),
+                    retries: Vec::new(),
                     roles: Vec::new(),
                     generate: Generated::default(),
                     $($( $name: $default, )+)+
@@ -128,6 +132,7 @@ macro_rules! settings {
         pub(crate) struct Layer {
             pub(super) agents: Vec<OwnAgent>,
             pub(super) prices: Vec<OwnPrice>,
+            pub(super) retries: Vec<OwnRetry>,
             pub(super) roles: Vec<OwnRole>,
             pub(super) generate: Option<Generated>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
@@ -168,6 +173,8 @@ macro_rules! settings {
                 settings.agents.extend(layer.agents);
                 settings.prices.retain(|old| layer.prices.iter().all(|new| new.prefix != old.prefix));
                 settings.prices.extend(layer.prices);
+                settings.retries.retain(|old| layer.retries.iter().all(|new| new.kind != old.kind));
+                settings.retries.extend(layer.retries);
                 settings.roles.retain(|old| layer.roles.iter().all(|new| new.name != old.name));
                 settings.roles.extend(layer.roles);
                 if let Some(rules) = layer.generate {
@@ -190,6 +197,7 @@ macro_rules! settings {
             Layer {
                 agents: later.agents,
                 prices: later.prices,
+                retries: later.retries,
                 roles: later.roles,
                 generate: later.generate,
                 $($( $name: later.$name.or(earlier.$name), )+)+
@@ -304,6 +312,9 @@ settings! {
         trust: Trusting = Trusting::Ask, File "ask|require|off";
         /// Do not run a story that nothing can check.
         require_verify: bool = false, Flag "BOOL";
+        /// Leave stories aside that a person has to look at and sign. Otherwise such a story lands once its checks pass, and the
+        /// run pauses for `ralphloop sign STORY` when nothing else is left to do.
+        skip_manual: bool = false, Flag "BOOL";
     }
     "Sandbox" {
         /// What keeps agents and gates inside. If it is asked for and this machine has none, the run does not start.

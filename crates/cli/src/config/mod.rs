@@ -8,6 +8,7 @@ mod keys;
 mod origin;
 mod own_agents;
 mod own_prices;
+mod own_retries;
 mod own_roles;
 mod screen;
 mod table;
@@ -24,6 +25,7 @@ pub(crate) use keys::Reach;
 pub(crate) use keys::{KEYS, Key, Layer, Settings};
 pub(crate) use origin::{Config, Origin};
 pub(crate) use own_agents::OwnAgent;
+pub(crate) use own_retries::OwnRetry;
 pub(crate) use value::{AgentName, Bytes, Dirty, Form, OnExhausted, Sandbox, Trusting, Value};
 
 use value::Raw;

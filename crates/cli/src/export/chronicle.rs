@@ -270,8 +270,8 @@ impl Chronicle {
 
     fn landed(&mut self, at: Timestamp, attempt: &AttemptId, commit: &str) {
         let story = &attempt.story;
-        let verified = matches!(self.run.record(story).map(|record| &record.state),
-            Some(StoryState::Landed { ground, .. }) if *ground != Ground::Unverified);
+        let ground = self.run.record(story).and_then(|record| record.state.ground());
+        let verified = ground.is_some_and(|ground| ground != Ground::Unverified);
         let done = Done {
             story: story.clone(),
             title: self.title(story),
@@ -293,6 +293,7 @@ impl Chronicle {
             StoryState::Failed => "put back; the story has no attempt left",
             StoryState::Blocked => "put back; the story waits for a person",
             StoryState::Skipped => "put back; the story is skipped",
+            StoryState::AwaitsSignOff { .. } => "put back; a person has to sign the story",
             StoryState::Landed { .. } | StoryState::DoneBefore => "put back; the story is done",
         };
         let state = kept.map_or_else(|| "nothing was left to keep".to_owned(), |kept| format!("kept at {kept}"));

@@ -3,6 +3,7 @@
 
 pub(crate) mod back;
 pub(crate) mod chronicle;
+mod design;
 pub(crate) mod failures;
 pub(crate) mod live;
 pub(crate) mod prd_status;
@@ -57,7 +58,8 @@ impl<'a> Telling<'a> {
     fn open(self) -> impl Iterator<Item = &'a Story> {
         let run = &self.chronicle.run;
         graph::in_rank(run.plan()).into_iter().filter(|story| {
-            run.record(&story.id).is_some_and(|r| r.selected && !r.state.passed() && r.state != StoryState::Skipped)
+            run.record(&story.id)
+                .is_some_and(|r| r.selected && !r.state.is_on_branch() && r.state != StoryState::Skipped)
         })
     }
 
@@ -178,6 +180,20 @@ pub(crate) fn write(
     Ok((written, left))
 }
 
+/// Writes what the run has learned into a `design.md`; whether it has learned anything.
+pub(crate) fn write_design(chronicle: &Chronicle, path: &Path) -> Result<bool, ExportError> {
+    let old = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(FileError::new("read", path, error).into()),
+    };
+    let Some(new) = design::with_learnings(&old, Telling { chronicle }) else { return Ok(false) };
+    if new != old {
+        files::write_atomic(path, new.as_bytes(), Access::Usual)?;
+    }
+    Ok(true)
+}
+
 fn write_one(file: &StateFile, path: &Path) -> Result<(), ExportError> {
     let old = match std::fs::read(path) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
@@ -205,16 +221,20 @@ fn write_one(file: &StateFile, path: &Path) -> Result<(), ExportError> {
     Ok(())
 }
 
+/// The text with what stands between the marks of `part` anew; nothing if they are not in it.
+fn replaced(old: &str, part: &str, text: &str) -> Option<String> {
+    let (begin, end) = (format!("<!-- ralphloop: {part} -->\n"), format!("<!-- ralphloop: end of {part} -->\n"));
+    let from = old.find(&begin)?;
+    let length = old[from..].find(&end)?;
+    Some(format!("{}{begin}{text}{end}{}", &old[..from], &old[from + length + end.len()..]))
+}
+
 /// The text with our part anew; all else as it was.
 fn with_part(old: &str, file: &StateFile) -> String {
-    let (begin, end) =
-        (format!("<!-- ralphloop: {} -->\n", file.part), format!("<!-- ralphloop: end of {} -->\n", file.part));
-    let part = format!("{begin}{}{end}", file.text);
-    if let Some(from) = old.find(&begin)
-        && let Some(length) = old[from..].find(&end)
-    {
-        return format!("{}{part}{}", &old[..from], &old[from + length + end.len()..]);
+    if let Some(text) = replaced(old, &file.part, &file.text) {
+        return text;
     }
+    let part = format!("<!-- ralphloop: {0} -->\n{1}<!-- ralphloop: end of {0} -->\n", file.part, file.text);
     if old.is_empty() {
         return format!("{}\n\n{part}", file.heading);
     }

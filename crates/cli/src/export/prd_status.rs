@@ -238,6 +238,15 @@ fn how(story: &Story) -> Option<How> {
         Check::Url { url, .. } => command(format!("curl -fsS {}", quoted(url))),
     };
     let mut checks: Vec<How> = story.checks.iter().map(one).collect();
+    if story.needs_sign_off() {
+        checks.push(How {
+            kind: Kind::Manual,
+            command: None,
+            expected: None,
+            criteria: story.sign_off.clone(),
+            checks: Vec::new(),
+        });
+    }
     match checks.len() {
         0 => None,
         1 => checks.pop(),

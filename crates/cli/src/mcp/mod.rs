@@ -95,8 +95,8 @@ impl Tools {
     #[tool(annotations(read_only_hint = true))]
     async fn list_work(&self) -> Answer<Map<String, Value>> {
         let host = self.session.host();
-        let rows = apart(move || Ok(verbs::list::rows(&host))).await?;
-        Ok(Json(Map::from_iter([("works".to_owned(), Value::Array(rows))])))
+        let rows = apart(move || verbs::list::rows(&host)).await?;
+        Ok(Json(Map::from_iter([("works".to_owned(), rows)])))
     }
 
     /// The stories of a piece of work: tasks, criteria, dependencies, checks.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ralphloop_core::ids::{AttemptId, CommitId};
-use ralphloop_core::run::{Run, StoryState};
+use ralphloop_core::run::Run;
 use ralphloop_engine::git::{Command, Repository};
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_tui::Msg;
@@ -129,9 +129,9 @@ async fn into(command: Command<'_>, path: &Path, what: &[&str]) -> Result<(), St
 fn commit_of(run: &Run, attempt: &AttemptId) -> Option<String> {
     let record = run.record(&attempt.story)?;
     let kept = record.kept.iter().find(|(number, _)| *number == attempt.number).map(|(_, kept)| kept.clone());
-    match (&record.state, kept) {
+    match (record.state.commit(), kept) {
         (_, Some(kept)) => Some(kept),
-        (StoryState::Landed { commit, .. }, None) if attempt.number == record.attempts => Some(commit.to_string()),
+        (Some(commit), None) if attempt.number == record.attempts => Some(commit.to_string()),
         _ => None,
     }
 }
@@ -176,10 +176,7 @@ fn append_new(file: &mut NamedTempFile, top: &Path, name: &str) -> io::Result<()
 
 /// What the run has landed: from before its first commit to its last, or commit by commit where others committed between.
 async fn landed(run: &Run, repository: &Repository, path: &Path) -> Result<bool, String> {
-    let landed = run.records().filter_map(|(_, record)| match &record.state {
-        StoryState::Landed { commit, .. } => Some(commit.clone()),
-        _ => None,
-    });
+    let landed = run.records().filter_map(|(_, record)| record.state.commit().cloned());
     let commits: Vec<CommitId> = landed.collect();
     if commits.is_empty() {
         return Ok(false);

@@ -3,10 +3,11 @@
 use ralphloop_core::plan::Scheme;
 use ralphloop_engine::files::{Access, write_atomic};
 use ralphloop_engine::openspec_cli::{self, Level, OpenSpecError, Program, Validation};
-use ralphloop_spec::{Code, Diagnostic, Finding, Mended, Severity};
-use serde_json::json;
+use ralphloop_spec::{Code, Diagnostic, Mended, Severity};
+use serde::Serialize;
 
 use super::repository;
+use super::schema::printed::Finding;
 use super::spec::{Opened, open};
 use crate::arguments::CheckArguments;
 use crate::config::Settings;
@@ -24,7 +25,7 @@ pub(super) fn check(arguments: &CheckArguments, host: &Host) -> Result<Exit, Cli
     }
     let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
     if arguments.json {
-        output::json(&as_json(&opened, &findings, mended.as_ref(), arguments.fix))?;
+        output::json(&output::value(&Checked::of(&opened, &findings, mended.as_ref(), arguments.fix))?)?;
     } else {
         output::data(&as_text(&opened, &findings, mended.as_ref(), arguments.fix))?;
     }
@@ -55,19 +56,51 @@ fn fix(opened: &mut Opened) -> Result<Option<Mended>, CliError> {
     Ok(Some(mended))
 }
 
-fn as_json(opened: &Opened, findings: &[Diagnostic], mended: Option<&Mended>, fix: bool) -> serde_json::Value {
-    let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
-        findings.iter().partition(|finding| finding.severity == Severity::Error);
-    let mut value = json!({
-        "work": opened.work.id.to_string(), "ok": errors.is_empty(), "errors": errors, "warnings": warnings,
-    });
-    if fix {
-        let file = &opened.files.main.path;
+/// What `check --json` prints.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct Checked<'a> {
+    /// The work: `scheme:id`.
+    work: String,
+    /// It can be run.
+    ok: bool,
+    /// Why it cannot.
+    #[schemars(with = "Vec<Finding>")]
+    errors: Vec<&'a Diagnostic>,
+    /// What is worth knowing.
+    #[schemars(with = "Vec<Finding>")]
+    warnings: Vec<&'a Diagnostic>,
+    /// What `--fix` has mended, if it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fixed: Option<Vec<Fixed>>,
+}
+
+/// Something that was mended.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct Fixed {
+    /// The file.
+    file: String,
+    /// The line, from 1.
+    line: u32,
+    /// What was done.
+    message: String,
+}
+
+impl<'a> Checked<'a> {
+    fn of(opened: &Opened, findings: &'a [Diagnostic], mended: Option<&Mended>, fix: bool) -> Self {
+        let (errors, warnings): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+            findings.iter().partition(|finding| finding.severity == Severity::Error);
         let mends = mended.map_or(&[][..], |mended| &mended.mends);
-        value["fixed"] =
-            mends.iter().map(|mend| json!({ "file": file, "line": mend.line, "message": mend.what })).collect();
+        let file = &opened.files.main.path;
+        let fixed =
+            |mend: &ralphloop_spec::Mend| Fixed { file: file.clone(), line: mend.line, message: mend.what.clone() };
+        Self {
+            work: opened.work.id.to_string(),
+            ok: errors.is_empty(),
+            errors,
+            warnings,
+            fixed: fix.then(|| mends.iter().map(fixed).collect()),
+        }
     }
-    value
 }
 
 fn as_text(opened: &Opened, findings: &[Diagnostic], mended: Option<&Mended>, fix: bool) -> String {
@@ -123,7 +156,7 @@ fn told(validation: &Validation, opened: &Opened, known: &[Diagnostic]) -> Vec<D
             _ => String::new(),
         };
         Diagnostic {
-            code: Finding::Code(Code::OpenspecValidate),
+            code: ralphloop_spec::Finding::Code(Code::OpenspecValidate),
             severity: if finding.level == Level::Error { Severity::Error } else { Severity::Warning },
             file: file.map_or_else(|| opened.files.main.path.clone(), |file| (*file).to_owned()),
             line,

@@ -49,6 +49,11 @@ pub(super) fn skip(arguments: &SkipArguments, host: &Host) -> Result<Exit, CliEr
     let story = known(&arguments.story, &run)?;
     let then = match run.record(&story).map(|record| &record.state) {
         Some(state) if state.passed() => return Err(CliError::usage(format!("{story} has passed already"))),
+        Some(StoryState::AwaitsSignOff { .. }) => {
+            return Err(CliError::usage(format!(
+                "{story} has landed, and awaits a sign-off: `ralphloop sign {story}`"
+            )));
+        }
         Some(StoryState::Skipped) => return Err(CliError::usage(format!("{story} is skipped already"))),
         Some(StoryState::Running) => "; its attempt is ended, kept and put back",
         _ => "",

@@ -1,7 +1,7 @@
 //! `diff`: what an attempt changed.
 
 use ralphloop_core::ids::StoryId;
-use ralphloop_core::run::{Run, StoryRecord, StoryState};
+use ralphloop_core::run::{Run, StoryRecord};
 use ralphloop_engine::runs::StateFolder;
 
 use super::repository::{damaged, no_run, open, runtime};
@@ -54,7 +54,7 @@ fn commit_of(attempt: &str, run: &Run) -> Result<String, CliError> {
     let Some(number) = number.or_else(|| latest(record)) else {
         return Err(CliError::usage(format!("no attempt of {story} in run {} has changed anything", run.id())));
     };
-    if let StoryState::Landed { commit, .. } = &record.state
+    if let Some(commit) = record.state.commit()
         && number == record.attempts
     {
         return Ok(commit.to_string());
@@ -66,8 +66,8 @@ fn commit_of(attempt: &str, run: &Run) -> Result<String, CliError> {
 }
 
 fn latest(record: &StoryRecord) -> Option<u32> {
-    match &record.state {
-        StoryState::Landed { .. } => Some(record.attempts),
-        _ => record.kept.last().map(|(number, _)| *number),
+    match record.state.commit() {
+        Some(_) => Some(record.attempts),
+        None => record.kept.last().map(|(number, _)| *number),
     }
 }

@@ -12,7 +12,7 @@ use crate::config::{self, Layer};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::export::chronicle::Chronicle;
-use crate::export::write;
+use crate::export::{write, write_design};
 use crate::host::Host;
 use crate::output;
 
@@ -22,6 +22,9 @@ pub(super) fn export(arguments: &ExportArguments, host: &Host) -> Result<Exit, C
     let chronicle = Chronicle::of(&events)
         .map_err(|_| CliError::environment(format!("the journal of run {} does not begin a run", folder.id)))?;
     let work = work::resolve(Some(&chronicle.run.plan().work.to_string()), &host.cwd).ok();
+    if arguments.design {
+        return design(&chronicle, work.as_ref());
+    }
     let to = match &arguments.to {
         Some(to) => host.cwd.join(to),
         None => usual_place(&folder, work.as_ref(), host)?,
@@ -36,6 +39,24 @@ pub(super) fn export(arguments: &ExportArguments, host: &Host) -> Result<Exit, C
         output::warn(why);
     }
     Ok(if left.is_empty() { Exit::DONE } else { Exit::FAILED })
+}
+
+/// What was learned goes where the work's own format has it.
+fn design(chronicle: &Chronicle, work: Option<&WorkRef>) -> Result<Exit, CliError> {
+    let name = output::one_line(&chronicle.run.plan().work.to_string());
+    let Some((work, folder)) = work.and_then(|work| Some((work, work.change.as_ref()?))) else {
+        return Err(CliError::usage(format!("{name} has no design.md"))
+            .hint("an OpenSpec change has, and so have specs of Spec Kit and Kiro")
+            .hint("without --design, progress.txt and critical-learnings.md tell what was learned"));
+    };
+    let path = folder.join("design.md");
+    let written = write_design(chronicle, &path).map_err(|error| CliError::environment(error.to_string()))?;
+    if written {
+        output::data(&format!("{}\n", output::harmless(&work.shown(&path))))?;
+    } else {
+        output::talk("nothing was learned in this run\n");
+    }
+    Ok(Exit::DONE)
 }
 
 /// Where they go that name no folder: where the settings say, else beside the journal.

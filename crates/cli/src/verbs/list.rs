@@ -1,7 +1,8 @@
 //! `list`: the work that is written down here.
 
 use ralphloop_tui::pick::port::Readiness;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::inventory::{self, Row};
 use super::spec::Progress;
@@ -13,7 +14,7 @@ use crate::output::{self, count};
 
 pub(super) fn list(arguments: &ListArguments, host: &Host) -> Result<Exit, CliError> {
     if arguments.json {
-        output::json(&Value::Array(rows(host)))?;
+        output::json(&rows(host)?)?;
         return Ok(Exit::DONE);
     }
     let rows = inventory::works(host, &inventory::runs_here(host));
@@ -27,8 +28,9 @@ pub(super) fn list(arguments: &ListArguments, host: &Host) -> Result<Exit, CliEr
 }
 
 /// The work that is found here, as JSON.
-pub(crate) fn rows(host: &Host) -> Vec<Value> {
-    inventory::works(host, &inventory::runs_here(host)).iter().map(json_of).collect()
+pub(crate) fn rows(host: &Host) -> Result<Value, CliError> {
+    let works = inventory::works(host, &inventory::runs_here(host));
+    output::value(&works.iter().map(listed).collect::<Vec<_>>())
 }
 
 /// How it stands, in one line.
@@ -65,31 +67,80 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn json_of(row: &Row) -> Value {
+/// A piece of work, as `list --json` prints it.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct ListedWork {
+    /// Its name, as `run` takes it: `scheme:id`.
+    work: String,
+    /// Its format.
+    scheme: String,
+    /// Its name within the format.
+    id: String,
+    /// Its title.
+    title: Option<String>,
+    /// Where it is.
+    path: String,
+    /// Stories that are done, if it can be read.
+    done: Option<usize>,
+    /// Stories that have to be.
+    total: Option<usize>,
+    /// Tasks that are done, if it can be read.
+    tasks_done: Option<usize>,
+    /// Tasks that have to be.
+    tasks_total: Option<usize>,
+    /// It can be run.
+    ready: bool,
+    /// Nothing required is left.
+    complete: bool,
+    /// It was put aside.
+    archived: bool,
+    /// Why it cannot be run.
+    reason: Option<String>,
+    /// Errors that `check` would report.
+    errors: usize,
+    /// Warnings that `check` would report.
+    warnings: usize,
+    /// The newest run of it, if that is going on or can be gone on with.
+    run: Option<OpenRun>,
+}
+
+/// A run of a work that is going on or can be gone on with.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+struct OpenRun {
+    /// Its id.
+    run: String,
+    /// How it stands, in the words of `status`.
+    state: String,
+    /// Stories that have passed.
+    passed: Option<usize>,
+    /// All of them.
+    total: Option<usize>,
+}
+
+fn listed(row: &Row) -> ListedWork {
     let work = &row.found.work;
     let progress = row.progress();
-    json!({
-        "work": work.id.to_string(),
-        "scheme": work.id.scheme.as_str(),
-        "id": work.id.id,
-        "title": row.title(),
-        "path": row.path().display().to_string(),
-        "done": progress.map(|progress| progress.stories.0),
-        "total": progress.map(|progress| progress.stories.1),
-        "tasks_done": progress.map(|progress| progress.tasks.0),
-        "tasks_total": progress.map(|progress| progress.tasks.1),
-        "ready": row.reason().is_none() && !row.found.archived,
-        "complete": row.reading.as_ref().is_ok_and(|reading| reading.all_done),
-        "archived": row.found.archived,
-        "reason": row.reason(),
-        "errors": row.problems.0,
-        "warnings": row.problems.1,
-        // The newest run of it, if that is going on or can be gone on with.
-        "run": row.run.as_ref().map(|run| json!({
-            "run": run.id.as_str(),
-            "state": run.state,
-            "passed": run.stories.map(|count| count.done),
-            "total": run.stories.map(|count| count.total),
-        })),
-    })
+    ListedWork {
+        work: work.id.to_string(),
+        scheme: work.id.scheme.as_str().to_owned(),
+        id: work.id.id.clone(),
+        title: row.title().map(str::to_owned),
+        path: row.path().display().to_string(),
+        done: progress.map(|progress| progress.stories.0),
+        total: progress.map(|progress| progress.stories.1),
+        tasks_done: progress.map(|progress| progress.tasks.0),
+        tasks_total: progress.map(|progress| progress.tasks.1),
+        ready: row.reason().is_none() && !row.found.archived,
+        complete: row.reading.as_ref().is_ok_and(|reading| reading.all_done),
+        archived: row.found.archived,
+        reason: row.reason(),
+        errors: row.problems.0,
+        warnings: row.problems.1,
+        run: row.run.as_ref().map(|run| OpenRun {
+            run: run.id.to_string(),
+            state: run.state.clone(),
+            passed: run.stories.map(|count| count.done),
+            total: run.stories.map(|count| count.total),
+        }),
+    }
 }

@@ -29,6 +29,7 @@ pub(crate) mod schema;
 pub(crate) mod settings;
 mod shell;
 pub(crate) mod show;
+mod sign;
 pub(crate) mod spec;
 pub(crate) mod take_up;
 mod talk;
@@ -53,6 +54,7 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Convert(arguments) => convert::convert(&arguments, host),
         Verb::New(arguments) => new::new(&arguments, host),
         Verb::Mark(arguments) => mark::mark(&arguments, host),
+        Verb::Sign(arguments) => sign::sign(&arguments, host),
         Verb::Status(arguments) => runs::status(&arguments, host),
         Verb::Runs(arguments) => runs::runs(&arguments, host),
         Verb::Log(arguments) => runs::log(&arguments, host),

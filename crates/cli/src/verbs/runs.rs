@@ -5,7 +5,7 @@ use ralphloop_core::run::{Activity, Run};
 use ralphloop_engine::follow::Follower;
 use ralphloop_engine::journal::{self, Place};
 use ralphloop_engine::runs::RunFolder;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::repository::{damaged, find_run, runtime, state};
 use super::talk;
@@ -14,7 +14,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::host::Host;
 use crate::output;
-use crate::view::status::Status;
+use crate::view::status::{RunState, Status};
 use crate::view::{audit, lines, public};
 
 fn status_of(folder: &RunFolder) -> Result<(Run, Status), CliError> {
@@ -88,7 +88,8 @@ pub(super) fn runs(arguments: &RunsArguments, host: &Host) -> Result<Exit, CliEr
     let read: Vec<(&RunFolder, Result<Status, CliError>)> =
         folders.iter().map(|folder| (folder, status_of(folder).map(|(_, status)| status))).collect();
     if arguments.json {
-        output::json(&read.iter().map(|(folder, status)| run_json(folder, status)).collect())?;
+        let listed: Vec<ListedRun> = read.iter().map(|(folder, status)| listed(folder, status)).collect();
+        output::json(&output::value(&listed)?)?;
     } else if read.is_empty() {
         output::talk("no run has been made in this repository yet\n");
     } else {
@@ -98,21 +99,73 @@ pub(super) fn runs(arguments: &RunsArguments, host: &Host) -> Result<Exit, CliEr
     Ok(Exit::DONE)
 }
 
-fn run_json(folder: &RunFolder, status: &Result<Status, CliError>) -> Value {
+/// A run, as `runs --json` prints it.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub(crate) enum ListedRun {
+    Read(Box<ReadRun>),
+    Damaged(DamagedRun),
+}
+
+/// A run whose journal can be read; its fields are those of `status --json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct ReadRun {
+    /// Its id.
+    run: String,
+    /// The work: `scheme:id`.
+    work: String,
+    /// How it stands.
+    state: RunState,
+    /// Why, in one line.
+    reason: Option<String>,
+    /// When it began.
+    started_at: String,
+    /// When it ended.
+    ended_at: Option<String>,
+    /// The branch on which stories land.
+    branch: String,
+    /// Stories that have passed.
+    passed: usize,
+    /// All of them.
+    total: usize,
+    /// What its agents cost.
+    cost_usd: Option<f64>,
+}
+
+/// A run whose journal cannot be read.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub(crate) struct DamagedRun {
+    /// Its id.
+    run: String,
+    state: DamagedWord,
+    /// What is wrong with it.
+    reason: String,
+}
+
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum DamagedWord {
+    Damaged,
+}
+
+fn listed(folder: &RunFolder, status: &Result<Status, CliError>) -> ListedRun {
     match status {
-        Ok(status) => json!({
-            "run": status.run,
-            "work": status.work,
-            "state": status.state.as_str(),
-            "reason": status.reason,
-            "started_at": status.started_at,
-            "ended_at": status.ended_at,
-            "branch": status.branch,
-            "passed": status.passed,
-            "total": status.total,
-            "cost_usd": status.cost_usd,
-        }),
-        Err(error) => json!({ "run": folder.id.as_str(), "state": "damaged", "reason": error.one_line() }),
+        Ok(status) => ListedRun::Read(Box::new(ReadRun {
+            run: status.run.clone(),
+            work: status.work.clone(),
+            state: status.state,
+            reason: status.reason.clone(),
+            started_at: status.started_at.clone(),
+            ended_at: status.ended_at.clone(),
+            branch: status.branch.clone(),
+            passed: status.passed,
+            total: status.total,
+            cost_usd: status.cost_usd,
+        })),
+        Err(error) => {
+            let (run, reason) = (folder.id.to_string(), error.one_line());
+            ListedRun::Damaged(DamagedRun { run, state: DamagedWord::Damaged, reason })
+        }
     }
 }
 

@@ -1,8 +1,14 @@
 //! `schema`: the JSON Schemas of what is written, read and printed, made from the program's own types.
 
+pub(crate) mod printed;
+
+use ralphloop_core::policy::FailureKind;
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
+use super::check::Checked;
+use super::list::ListedWork;
+use super::runs::ListedRun;
 use crate::arguments::SchemaArguments;
 use crate::config::{Form, KEYS, Key};
 use crate::error::{CliError, closest};
@@ -28,6 +34,10 @@ fn of<T: JsonSchema>() -> Value {
 const SCHEMAS: &[Schema] = &[
     Schema { name: "event", about: "a line of `run --json` and `log --json`", make: of::<PublicEvent> },
     Schema { name: "status", about: "what `status --json` prints", make: of::<Status> },
+    Schema { name: "list", about: "what `list --json` prints", make: of::<Vec<ListedWork>> },
+    Schema { name: "show", about: "what `show --json` prints", make: of::<printed::Shown> },
+    Schema { name: "check", about: "what `check --json` prints", make: of::<Checked<'_>> },
+    Schema { name: "runs", about: "what `runs --json` prints", make: of::<Vec<ListedRun>> },
     Schema { name: "config", about: "ralphloop.toml", make: config },
     Schema {
         name: "continuous-session-state",
@@ -83,6 +93,23 @@ fn config() -> Value {
         |about: &str| json!({ "type": "object", "description": about, "additionalProperties": { "type": "object" } });
     properties.insert("agents".to_owned(), table("Agents of your own, by name."));
     properties.insert("prices".to_owned(), table("Prices of models, by the beginning of their names."));
+    let retry = json!({
+        "type": "object",
+        "properties": {
+            "attempts": { "type": "integer", "minimum": 0, "description": "Attempts of a story after failures of this kind." },
+            "backoff": { "type": "array", "items": { "type": ["string", "number"] }, "description": "The waits before them." },
+        },
+        "additionalProperties": false,
+    });
+    let kinds: Map<String, Value> =
+        FailureKind::ALL.iter().map(|kind| (kind.as_str().to_owned(), retry.clone())).collect();
+    properties.insert(
+        "retry".to_owned(),
+        json!({
+            "type": "object", "description": "Answers to failures, by their kind.",
+            "properties": kinds, "additionalProperties": false,
+        }),
+    );
     properties.insert("roles".to_owned(), table("Roles of a relay, by name."));
     properties.insert(
         "generate".to_owned(),

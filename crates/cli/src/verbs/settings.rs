@@ -36,6 +36,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::OnExhausted::Pause => OnExhausted::Pause,
         },
         require_verify: given.require_verify,
+        skip_manual: given.skip_manual,
         gates: match given.gates() {
             Gates::Found => GateChoice::Found,
             Gates::Commands(commands) => GateChoice::Named(commands),
@@ -52,6 +53,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         limit_wait: given.limit_wait,
         provider_retries: given.provider_retries,
         provider_backoff: given.provider_backoff.clone(),
+        retries: given.retries.iter().map(|own| (own.kind, own.retry.clone())).collect(),
         only,
         place: place(config)?,
         jobs: given.jobs.0,

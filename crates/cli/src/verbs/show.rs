@@ -96,6 +96,9 @@ fn story_text(story: &Story, stage: Option<usize>, next: Option<&StoryId>) -> St
     for check in &story.checks {
         let _ = writeln!(text, "    check: {}", one_line(check.label()));
     }
+    for wanted in &story.sign_off {
+        let _ = writeln!(text, "    sign-off: {}", one_line(wanted));
+    }
     text
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn record(line: u64, event: &Event, run: &Run) -> Option<Record> {
     let own = |kind, what: String| Record::of(line, event, "ralphloop", kind, what);
     let user = |what: String| Record::of(line, event, "user", "request", what);
     Some(match &event.fact {
-        Fact::RunStarted { run, plan, policy, branch, base, agent } => {
+        Fact::RunStarted { run, plan, policy, branch, base, agent, .. } => {
             let gates = policy.gates.iter().map(|gate| format!("gate `{}`", gate.command));
             let what = format!("run {run} of {} began on {} at {base}", plan.work, branch_name(branch));
             own("run", what).on([format!("agents {agent}")].into_iter().chain(gates))
@@ -124,11 +124,11 @@ pub(crate) fn record(line: u64, event: &Event, run: &Run) -> Option<Record> {
             Record::of(line, event, format!("reviewer {agent}"), "decision", what)
         }
         Fact::Landed { attempt, commit, notes } => {
-            let ground = match run.record(&attempt.story).map(|record| &record.state) {
-                Some(StoryState::Landed { ground, .. }) => ground_of(*ground),
-                _ => String::new(),
-            };
-            let what = format!("landed as {commit}");
+            let state = run.record(&attempt.story).map(|record| &record.state);
+            let ground = state.and_then(StoryState::ground).map(ground_of).unwrap_or_default();
+            let then =
+                if matches!(state, Some(StoryState::AwaitsSignOff { .. })) { "; a person has to sign it" } else { "" };
+            let what = format!("landed as {commit}{then}");
             let record = own("landing", what).on([ground].into_iter().chain(notes.iter().cloned()));
             Record { commit: Some(commit.to_string()), ..record }
         }

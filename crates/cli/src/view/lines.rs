@@ -108,17 +108,23 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             lines
         }
         Fact::Landed { attempt, commit, notes } => {
-            let ground = match run.record(&attempt.story).map(|r| &r.state) {
-                Some(StoryState::Landed { ground, .. }) => ground_text(*ground),
-                _ => "",
+            let record = run.record(&attempt.story);
+            let ground = record.and_then(|record| record.state.ground()).map_or("", ground_text);
+            let how = match record.map(|record| &record.state) {
+                Some(StoryState::AwaitsSignOff { .. }) => "landed",
+                _ => "passed and landed",
             };
             let title = run.plan().story(&attempt.story).map(|s| one_line(&s.title)).unwrap_or_default();
             let mut lines = vec![format!(
-                "Story {} passed and landed as {}{ground}: {title}",
+                "Story {} {how} as {}{ground}: {title}",
                 one_line(attempt.story.as_str()),
                 short(commit.as_str())
             )];
             lines.extend(notes.iter().map(|n| format!("Note: {}", one_line(n))));
+            if let Some(record) = record.filter(|record| !record.state.passed()) {
+                let story = one_line(attempt.story.as_str());
+                lines.push(format!("Story {story} {}", one_line(record.reason.as_deref().unwrap_or_default())));
+            }
             lines
         }
         Fact::LandingRefused { by, output, .. } => {

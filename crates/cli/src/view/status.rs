@@ -200,6 +200,9 @@ pub(crate) enum StoryWord {
     Failed,
     Blocked,
     Skipped,
+    /// Its commit is on the branch, and a person has to sign it.
+    #[serde(rename = "awaiting_sign_off")]
+    AwaitingSignOff,
 }
 
 impl StoryWord {
@@ -211,6 +214,7 @@ impl StoryWord {
             Self::Failed => "failed",
             Self::Blocked => "blocked",
             Self::Skipped => "skipped",
+            Self::AwaitingSignOff => "awaiting sign-off",
         }
     }
 }
@@ -298,6 +302,9 @@ fn story_status(story: &Story, record: &StoryRecord, alive: bool) -> StoryStatus
     let (state, verified, commit) = match &record.state {
         StoryState::Landed { commit, ground } => {
             (StoryWord::Passed, *ground != Ground::Unverified, Some(commit.as_str().to_owned()))
+        }
+        StoryState::AwaitsSignOff { commit, ground } => {
+            (StoryWord::AwaitingSignOff, *ground != Ground::Unverified, Some(commit.as_str().to_owned()))
         }
         StoryState::DoneBefore => (StoryWord::Passed, false, None),
         StoryState::Running if alive => (StoryWord::Running, false, None),

@@ -42,7 +42,7 @@ pub(crate) fn text(run: &Run, offer: Option<&str>) -> String {
             let _ = writeln!(out, "{}: {}", one_line(agent.as_str()), one_line(away.reason()));
         }
     }
-    let landed = run.records().filter(|(_, r)| matches!(r.state, StoryState::Landed { .. })).count();
+    let landed = run.records().filter(|(_, r)| r.state.commit().is_some()).count();
     let commits = count(landed, "commit", "commits");
     let _ = writeln!(out, "Branch {}: {commits} of this run.", one_line(branch_name(run.branch())));
     for line in next_steps(run, outcome, offer) {
@@ -60,8 +60,8 @@ fn stories(run: &Run, out: &mut String) {
         let _ = writeln!(out, "{} ({}):", styled(HEAD, title), chosen.len());
         for (story, record) in chosen {
             let _ = write!(out, "  {}  {}", one_line(story.id.as_str()), one_line(&story.title));
-            if let StoryState::Landed { commit, ground } = &record.state {
-                let _ = write!(out, "  {}{}", short(commit.as_str()), ground_text(*ground));
+            if let (Some(commit), Some(ground)) = (record.state.commit(), record.state.ground()) {
+                let _ = write!(out, "  {}{}", short(commit.as_str()), ground_text(ground));
             }
             out.push('\n');
             if !record.state.passed()
@@ -70,7 +70,7 @@ fn stories(run: &Run, out: &mut String) {
                 let _ = writeln!(out, "      {}", one_line(reason));
             }
             if let Some((number, reference)) = record.kept.last()
-                && !record.state.passed()
+                && !record.state.is_on_branch()
             {
                 let _ = writeln!(
                     out,
@@ -87,6 +87,7 @@ fn stories(run: &Run, out: &mut String) {
         }
     };
     group("Passed", out, &|s| matches!(s, StoryState::Landed { .. }));
+    group("Awaiting sign-off", out, &|s| matches!(s, StoryState::AwaitsSignOff { .. }));
     group("Failed", out, &|s| matches!(s, StoryState::Failed));
     group("Blocked", out, &|s| matches!(s, StoryState::Blocked));
     group("Skipped", out, &|s| matches!(s, StoryState::Skipped));
@@ -141,6 +142,11 @@ fn next_steps(run: &Run, outcome: Option<&Outcome>, offer: Option<&str>) -> Vec<
             vec!["read why with `ralphloop log`, mend the story or its checks, then `ralphloop run` again".to_owned()]
         }
         Some(Outcome::NothingToDo { .. }) => Vec::new(),
+        Some(Outcome::Paused { .. })
+            if run.records().any(|(_, r)| matches!(r.state, StoryState::AwaitsSignOff { .. })) =>
+        {
+            vec![format!("look at it, sign it or send it back, then {resume}")]
+        }
         Some(Outcome::Paused { .. } | Outcome::Environment { .. }) => {
             vec![format!("put right what the first line says, then {resume}")]
         }

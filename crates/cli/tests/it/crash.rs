@@ -86,19 +86,25 @@ struct End {
     stories_with_kept_work: BTreeSet<String>,
 }
 
+/// The commits, with their trees.
+fn commits_of(scene: &Scene) -> Vec<(String, String)> {
+    let tree = |hash: &str| scene.git(&["rev-parse", &format!("{hash}^{{tree}}")]);
+    scene.landed().into_iter().map(|commit| (commit.subject, tree(&commit.hash))).collect()
+}
+
+fn changes_of(scene: &Scene) -> String {
+    scene.git(&["status", "--porcelain", "--untracked-files=all"])
+}
+
 fn end_of(scene: &Scene) -> End {
     let status = scene.status();
     let stories = status["stories"].as_array().unwrap();
     End {
-        commits: scene
-            .landed()
-            .into_iter()
-            .map(|c| (c.subject, scene.git(&["rev-parse", &format!("{}^{{tree}}", c.hash)])))
-            .collect(),
+        commits: commits_of(scene),
         spec: scene.read("prd.json"),
         verdicts: stories.iter().map(|s| format!("{} {} {}", s["id"], s["state"], s["verified"])).collect(),
         state: status["state"].as_str().unwrap_or_default().to_owned(),
-        status: scene.git(&["status", "--porcelain", "--untracked-files=all"]),
+        status: changes_of(scene),
         stories_with_kept_work: scene
             .kept_refs()
             .iter()
@@ -173,6 +179,27 @@ fn disturbed(at: usize, undisturbed: &End, undisturbed_calls: usize) -> Option<S
     Some(last)
 }
 
+/// Does it for every line of a journal of so many but the last, several at once; the kinds of facts that were hit.
+fn at_every_line(lines: usize, disturb: impl Fn(usize) -> Option<String> + Sync) -> BTreeSet<String> {
+    let next = AtomicUsize::new(1);
+    let hit = Mutex::new(BTreeSet::new());
+    std::thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    if at >= lines {
+                        return;
+                    }
+                    let last = disturb(at);
+                    hit.lock().unwrap().extend(last);
+                }
+            });
+        }
+    });
+    hit.into_inner().unwrap()
+}
+
 #[test]
 fn b36_killed_after_any_line_of_its_journal_and_again_while_it_recovers_a_run_ends_as_if_undisturbed() {
     let scene = ready();
@@ -189,26 +216,43 @@ fn b36_killed_after_any_line_of_its_journal_and_again_while_it_recovers_a_run_en
     let hooks = fs::read_to_string(scene.outside("hooks")).unwrap();
     assert_eq!((calls, hooks.lines().count()), (CALLS, 2), "{all:#?}");
 
-    let next = AtomicUsize::new(1);
-    let hit = Mutex::new(BTreeSet::new());
-    std::thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
-            scope.spawn(|| {
-                loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    if at >= all.len() {
-                        return;
-                    }
-                    let last = disturbed(at, &undisturbed, calls);
-                    hit.lock().unwrap().extend(last);
-                }
-            });
-        }
-    });
-    let hit = hit.into_inner().unwrap();
+    let hit = at_every_line(all.len(), |at| disturbed(at, &undisturbed, calls));
     let slow = ["agent_started", "agent_ended", "check_started", "check_finished", "checkpoint_taken"];
     let missed: Vec<_> = slow.iter().filter(|kind| !hit.contains(**kind)).collect();
     assert!(missed.len() <= 1, "killed after {hit:?}, never after {missed:?}");
+}
+
+/// Kills after line `at`, deletes the journal, and begins anew from files and commits. Returns the kind of fact after which it
+/// was killed; none if the run was over before.
+fn without_its_journal(at: usize, undisturbed: &End) -> Option<String> {
+    let scene = ready();
+    let held = kill_at(&scene, start(&scene, FLAGS), at)?;
+    for journal in scene.journals() {
+        fs::remove_file(journal).unwrap();
+    }
+    let last = held.last().map(kind).unwrap_or_default();
+    let place = format!("the journal was deleted after its line {}, {last}", held.len());
+    let outcome = start(&scene, &[FLAGS, &["--fresh"]].concat()).wait();
+    assert_eq!(outcome.code(), Some(0), "{place}: {}", outcome.output());
+    // How the new run stands is not compared: where all has landed there is none.
+    let End { commits, spec, status, .. } = undisturbed;
+    assert_eq!((&commits_of(&scene), &scene.read("prd.json"), &changes_of(&scene)), (commits, spec, status), "{place}");
+    if landed(&held) > 0 {
+        let alpha = scene.calls_of("Alpha lamp").len();
+        assert!(alpha <= 1 + CALLS_AN_ATTEMPT, "{place}: a story that had landed was done again ({alpha} calls)");
+    }
+    scene.nothing_runs();
+    Some(last)
+}
+
+#[test]
+fn f36_with_the_journal_deleted_after_any_of_its_lines_files_and_commits_lead_to_the_same_tree() {
+    let scene = ready();
+    start(&scene, FLAGS).wait().exits(0);
+    let undisturbed = end_of(&scene);
+    let lines = facts(&scene.journals().pop().unwrap()).len();
+    let hit = at_every_line(lines, |at| without_its_journal(at, &undisturbed));
+    assert!(hit.contains("landed") || hit.contains("checkpoint_taken"), "{hit:?}");
 }
 
 #[test]

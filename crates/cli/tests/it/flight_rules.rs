@@ -295,6 +295,64 @@ fn f41_an_item_that_fails_again_and_again_pauses_or_is_left_as_wished() {
 }
 
 #[test]
+fn f41_an_exhausted_queue_is_complete_a_stop_keeps_it_and_what_is_fatal_says_so() {
+    let begun_at = |scene: &Scene| scene.outside("begun");
+    let state =
+        |scene: &Scene| -> Value { serde_json::from_str(&scene.read("state/.continuous-session-state.json")).unwrap() };
+    let ready = || {
+        let scene = first_plays([call().write("a.txt", "on").complete()]);
+        scene.write(".gitignore", "/state/\n");
+        scene.commit_all("Ignore");
+        scene
+    };
+    let flags = ["--state-files", "state"];
+    let scene = ready();
+    run(&scene, &flags).exits(0);
+    assert_eq!(
+        (&state(&scene)["status"], &state(&scene)["queueSnapshot"]),
+        (&"complete".into(), &serde_json::json!([]))
+    );
+
+    let scene = ready();
+    scene.scripted_agent(&AgentScript::always([call().write("half.txt", "x").touch(begun_at(&scene)).hang()]));
+    let running = start(&scene, &flags);
+    scene.wait_for_file(&begun_at(&scene));
+    scene.run(&["stop", "--now"]).exits(0);
+    running.wait().exits(4);
+    assert_eq!(
+        (&state(&scene)["status"], &state(&scene)["queueSnapshot"][0]),
+        (&"paused".into(), &"Alpha lamp".into())
+    );
+
+    let scene = ready();
+    let fatal = run(&scene, &[&["--gate", "no-such-program-of-ours"], &flags[..]].concat()).exits(6);
+    fatal.says("`no-such-program-of-ours` could not run").says("Next:");
+    called(&scene, 0);
+    assert_eq!(state(&scene)["queueSnapshot"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn f39_each_kind_of_failure_has_attempts_and_waits_of_its_own() {
+    let scene = first_plays([call().failed("no wire")]);
+    scene.write("ralphloop.toml", "[retry.implementation]\nattempts = 1\nbackoff = [\"1s\"]\n");
+    scene.commit_all("Settings");
+    scene.run(&["config"]).exits(0).says("[retry.implementation] attempts = 1, backoff = [\"1s\"]");
+    let outcome = run(&scene, &["--no-gates", "--on-exhausted", "skip", "--max-retries", "5"]).exits(1);
+    outcome.says("waiting before S1 is tried again");
+    assert_eq!(scene.calls_of("Alpha lamp").len(), 2);
+    states(&scene, &[("S1", "failed"), ("S2", "passed")]);
+    for (text, said) in [
+        ("[retry.timout]\nattempts = 1\n", "did you mean timeout?"),
+        ("[retry.network]\nattempts = 1\n", "provider_retries and provider_backoff"),
+        ("[retry.timeout]\ntries = 1\n", "unknown key 'tries'"),
+        ("[retry.timeout]\nbackoff = [\"soon\"]\n", "invalid value of backoff"),
+    ] {
+        scene.write("ralphloop.toml", text);
+        scene.run(&["config"]).exits(2).says(said);
+    }
+}
+
+#[test]
 fn f42_every_end_writes_a_summary_with_what_a_person_does_next() {
     let scene = first_plays([call().failed("no wire")]);
     scene.write(".gitignore", "/state/\n");

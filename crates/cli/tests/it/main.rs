@@ -46,6 +46,7 @@ mod screen;
 mod secrets;
 mod shell;
 mod side_by_side;
+mod signing;
 mod squash_and_pr;
 mod state_files;
 mod steering;

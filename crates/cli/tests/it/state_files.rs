@@ -73,6 +73,66 @@ fn every_export_fits_the_schema_that_the_program_publishes() {
     assert!(schema(&scene, "prd-status").validate(&json!({"version": 1})).is_err());
 }
 
+/// The keys of an object that its schema does not name.
+fn unnamed<'v>(schema: &Value, definition: &str, value: &'v Value) -> Vec<&'v String> {
+    let known = &schema["$defs"][definition]["properties"];
+    assert!(known.is_object(), "no {definition} in {schema:#}");
+    value.as_object().unwrap().keys().filter(|key| known.get(key.as_str()).is_none()).collect()
+}
+
+#[test]
+fn what_the_verbs_print_fits_its_schema_and_every_key_is_in_it() {
+    let scene = one_of_two();
+    run(&scene, FLAGS).exits(1);
+    let steps = json!([
+        {"type": "shell", "command": "true", "timeout": 5}, {"type": "file_exists", "path": "a"},
+        {"type": "url", "url": "http://localhost"}, {"type": "manual", "criteria": ["it shines"]},
+    ]);
+    let all = story("S1", "Lamp").with("verification_steps", steps).with("acceptanceCriteria", json!(["on", "off"]));
+    scene.write("all/prd.json", prd_text(&[all]));
+    let change = "openspec/changes/lamp";
+    scene.write(&format!("{change}/proposal.md"), "# Lamp\n\n## Why\n\nIt is dark.\n");
+    scene.write(&format!("{change}/tasks.md"), "## 1. Wire\n\n- [ ] 1.1 Wire it\n");
+    scene.write(
+        &format!("{change}/specs/light/spec.md"),
+        "## ADDED Requirements\n\n### Requirement: Light\nIt SHALL shine.\n\n#### Scenario: On\n- **WHEN** on\n- **THEN** light\n\n\
+         ## RENAMED Requirements\n\n- FROM: `### Requirement: Old`\n- TO: `### Requirement: New`\n",
+    );
+    scene.write("broken/prd.json", "{");
+    let print = |arguments: &[&str]| scene.run(arguments).json();
+    let schema_of = |name: &str| print(&["schema", name]);
+    let show = schema_of("show");
+    for work in ["prd:all/prd.json", "openspec:lamp"] {
+        let shown = print(&["show", work, "--json"]);
+        fits(&scene, "show", &shown);
+        assert_eq!(unnamed(&show, "Work", &shown), Vec::<&String>::new());
+        for story in shown["stories"].as_array().unwrap() {
+            assert_eq!(unnamed(&show, "Story", story), Vec::<&String>::new());
+            for task in story["tasks"].as_array().unwrap() {
+                assert_eq!(unnamed(&show, "Task", task), Vec::<&String>::new());
+            }
+        }
+    }
+    fits(&scene, "show", &print(&["show", "prd:broken/prd.json", "--json"]));
+    for work in ["prd:all/prd.json", "prd:broken/prd.json", "openspec:lamp"] {
+        fits(&scene, "check", &print(&["check", work, "--json"]));
+    }
+    fits(&scene, "check", &print(&["check", "prd:all/prd.json", "--fix", "--json"]));
+    let list = print(&["list", "--json"]);
+    assert!(list.as_array().unwrap().len() > 1, "{list:#}");
+    fits(&scene, "list", &list);
+    let damaged = scene.path(".git/ralphloop/runs/20260101-000000-000");
+    std::fs::create_dir_all(&damaged).unwrap();
+    std::fs::write(damaged.join("journal.jsonl"), "nothing\n{}\n").unwrap();
+    let runs = print(&["runs", "--json"]);
+    assert_eq!(runs.as_array().unwrap().len(), 2, "{runs:#}");
+    fits(&scene, "runs", &runs);
+    // And they refuse what is not of their kind.
+    for (name, other) in [("show", &list), ("check", &runs), ("list", &runs), ("runs", &list)] {
+        assert!(schema(&scene, name).validate(other).is_err(), "{name}");
+    }
+}
+
 #[test]
 fn the_schema_of_the_settings_takes_every_default_and_refuses_what_is_unknown() {
     let scene = prd_scene(&two_stories(), &AgentScript::always([call().complete()]));
@@ -90,10 +150,12 @@ fn the_schema_of_the_settings_takes_every_default_and_refuses_what_is_unknown() 
     fits(&scene, "config", &serde_json::to_value(read).unwrap());
     let tables = json!({
         "agents": {"mine": {"command": "mine run"}}, "prices": {"mine-1": {"input": 1}}, "roles": {"critic": {"prompt": "Look"}},
+        "retry": {"timeout": {"attempts": 1, "backoff": ["1m", 300]}},
         "generate": [{"files": ["Cargo.lock"], "command": "cargo update"}],
     });
     fits(&scene, "config", &tables);
     assert!(schema(&scene, "config").validate(&json!({"max_retrys": 1})).is_err());
+    assert!(schema(&scene, "config").validate(&json!({"retry": {"timout": {}}})).is_err());
     scene.run(&["schema", "statu"]).exits(2).says("did you mean status?");
     scene.run(&["schema"]).exits(0).says("prd-status");
 }
@@ -230,4 +292,27 @@ fn the_next_steps_of_an_exported_session_log_are_a_queue_that_runs() {
     assert_eq!(titles, ["Alpha [old] lamp", "Beta lamp"]);
     assert_eq!(shown["stories"][0]["state"], "blocked");
     assert_eq!(scene.read("prd.json"), prd_text(&stories));
+}
+
+#[test]
+fn r53_what_was_learned_goes_into_the_design_of_the_change_and_leaves_the_rest_alone() {
+    let learned = format!("<learning>wires are in the cellar</learning>\n{COMPLETE}");
+    let script = AgentScript::always([call().write("a.txt", "on").end(&learned)]);
+    let scene = prd_scene(&two_stories(), &script);
+    let change = "openspec/changes/lamp";
+    scene.write(&format!("{change}/proposal.md"), "# Lamp\n\n## Why\n\nIt is dark.\n");
+    scene.write(&format!("{change}/tasks.md"), "## 1. Wire\n\n- [ ] 1.1 Wire it\n");
+    scene.write(&format!("{change}/design.md"), "# Lamp\n\n## Learnings\n\n- brass bends\n\n## Risks\n\nNone.\n");
+    scene.commit_all("Change");
+    scene.run(&["run", "openspec:lamp", "--headless", "--no-gates"]).exits(0);
+    scene.run(&["export", "--design"]).exits(0).says("openspec/changes/lamp/design.md");
+    let design = scene.read(&format!("{change}/design.md"));
+    let at = |part: &str| design.find(part).unwrap_or_else(|| panic!("{part:?} in {design}"));
+    let (entry, patterns) = (at(" - Story 1\n\n- wires are in the cellar\n"), at("## Patterns"));
+    assert!(at("- brass bends") < entry && entry < at("## Risks\n\nNone.\n") && at("## Risks") < patterns, "{design}");
+    scene.run(&["export", "--design"]).exits(0);
+    assert_eq!(scene.read(&format!("{change}/design.md")), design, "a second time changes nothing");
+    scene.git(&["checkout", "--quiet", "."]);
+    run(&scene, &["--no-gates", "--max-retries", "0"]).exits(1);
+    scene.run(&["export", "--design"]).exits(2).says("prd:prd.json has no design.md");
 }

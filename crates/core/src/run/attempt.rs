@@ -18,6 +18,7 @@ use crate::evidence::{AgentEnd, AgentReport, CheckResult, TreeReport};
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, StoryId, TreeId};
 use crate::outcome::Outcome;
+use crate::policy::FailureKind;
 use crate::verdict::{
     AfterAgent, AttemptFailure, Cause, CheckEvidence, Verdict, after_agent, before_checks, cause_in_words, judge,
 };
@@ -152,6 +153,8 @@ pub enum AfterRevert {
     Charge {
         /// Why.
         failure: AttemptFailure,
+        /// Of which kind it is.
+        kind: FailureKind,
         /// For comparison with the next.
         fingerprint: Fingerprint,
         /// No further attempt makes sense.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::story::Rest;
 use super::{Attempt, Run, StoryState};
 use crate::choice::Difficulty;
 use crate::evidence::AgentReport;
@@ -295,6 +296,12 @@ impl Run {
     /// over, however the clock is set.
     pub(super) fn heed_the_clock(&mut self) {
         let now = self.last_at;
+        for record in self.stories.values_mut() {
+            record.rest = record.rest.and_then(|Rest { until, span }| {
+                let left = until.since(now).min(span);
+                (!left.is_zero()).then(|| Rest { until: now.after(left), span: left })
+            });
+        }
         for standing in self.standings.values_mut() {
             let Some(until) = standing.away.as_mut().and_then(Away::until_mut) else { continue };
             let left = until.at.since(now);

@@ -2,18 +2,27 @@
 
 use super::attempt::AfterRevert;
 use super::chain::{Away, Prospect};
-use super::story::{StoryRecord, StoryState};
+use super::story::{Rest, StoryRecord, StoryState};
 use super::{Attempt, Left, Phase, Run};
 use crate::effect::Effect;
 use crate::evidence::AgentEnd;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AttemptId, StoryId, TreeId};
 use crate::outcome::Outcome;
-use crate::policy::OnExhausted;
+use crate::policy::{FailureKind, OnExhausted};
 use crate::verdict::{AttemptFailure, Cause, Tell, cause_in_words};
 
 /// The same failure this often in a row ends the story: nothing suggests that the next attempt would end otherwise.
 const SAME_FAILURE: u32 = 3;
+/// Of which kind a failure is: what a clock ended is a timeout, what checks found is for them to say.
+fn kind_of(failure: &AttemptFailure, end: &AgentEnd) -> FailureKind {
+    match (end, &failure.tell) {
+        (AgentEnd::TimedOut { .. } | AgentEnd::Silent { .. } | AgentEnd::NeverSpoke { .. }, _) => FailureKind::Timeout,
+        (_, Tell::Failures(_)) => FailureKind::Verification,
+        _ => FailureKind::Implementation,
+    }
+}
+
 /// So many charged attempts with one agent show that the last one is better given to the next.
 const ON_A_RUNG: u32 = 2;
 
@@ -52,8 +61,9 @@ impl Run {
             || (failure.tell == Tell::Shorten && told_before == Some(&Tell::Shorten));
         let fingerprint = Fingerprint::new(&text, Some(tree.clone()));
         let silent = matches!(end, AgentEnd::NoOutput);
+        let kind = kind_of(&failure, end);
         let reason = failure.reason.clone();
-        self.revert(id, &reason, AfterRevert::Charge { failure, fingerprint, last, silent })
+        self.revert(id, &reason, AfterRevert::Charge { failure, kind, fingerprint, last, silent })
     }
 
     pub(super) fn revert(&mut self, id: &AttemptId, reason: &str, then: AfterRevert) -> Vec<Effect> {
@@ -118,9 +128,9 @@ impl Run {
                 self.note_attempt(attempt.agent.as_ref(), false);
                 self.go_on()
             }
-            AfterRevert::Charge { failure, fingerprint, last, silent } => {
+            AfterRevert::Charge { failure, kind, fingerprint, last, silent } => {
                 self.note_attempt(attempt.agent.as_ref(), silent);
-                self.charge(&attempt, failure, fingerprint, last)
+                self.charge(&attempt, (failure, kind), fingerprint, last)
             }
         }
     }
@@ -128,7 +138,7 @@ impl Run {
     fn charge(
         &mut self,
         attempt: &Attempt,
-        failure: AttemptFailure,
+        (failure, kind): (AttemptFailure, FailureKind),
         fingerprint: Fingerprint,
         last: bool,
     ) -> Vec<Effect> {
@@ -145,7 +155,13 @@ impl Run {
         record.streak = Some((fingerprint, times));
         record.tell = failure.tell;
         record.failure = Some(failure.reason.clone());
-        let used_up = record.charged > max_retries;
+        let failed = record.failed_as.entry(kind).or_default();
+        *failed += 1;
+        let own = self.policy.retries.get(&kind);
+        let used_up = record.charged > max_retries || own.and_then(|own| own.attempts).is_some_and(|max| *failed > max);
+        let nth = usize::try_from(*failed - 1).unwrap_or(usize::MAX);
+        let wait = own.and_then(|own| own.backoff.get(nth).or(own.backoff.last())).copied();
+        record.rest = wait.map(|span| Rest { until: self.last_at.after(span), span });
         let stuck = times >= SAME_FAILURE && !used_up;
         // What is the last attempt anyway is better spent on an agent that has not failed at it yet.
         let plateau = record.charged == max_retries && record.on_rung >= ON_A_RUNG;

@@ -169,7 +169,7 @@ impl Run {
             record.conflicts += 1;
             let place = kept.map_or(String::new(), |kept| format!("; its work is kept at {kept}"));
             record.tell = Tell::Reason;
-            record.failure = Some(format!("{reason}, so start again from what has landed meanwhile"));
+            record.failure = Some(format!("{reason}{place}, so start again from what has landed meanwhile"));
             record.reason = Some(format!("{reason}{place}"));
             if record.conflicts >= CONFLICTS {
                 record.state = StoryState::Failed;
@@ -210,8 +210,7 @@ impl Run {
             other.landed_meanwhile.push(id.story.clone());
         }
         if let Some(record) = self.stories.get_mut(&id.story) {
-            record.state = StoryState::Landed { commit: commit.clone(), ground };
-            record.reason = None;
+            record.land(self.plan.story(&id.story), commit.clone(), ground);
             record.notes = notes.to_vec();
         }
         self.baseline = self.baseline.next();

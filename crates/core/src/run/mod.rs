@@ -146,7 +146,9 @@ pub struct NotARun;
 impl Run {
     /// The run that begins with this event, which must be [`Fact::RunStarted`], and what is to be done first.
     pub fn start(event: &Event) -> Result<(Self, Vec<Effect>), NotARun> {
-        let Fact::RunStarted { run, plan, policy, branch, base, agent } = &event.fact else { return Err(NotARun) };
+        let Fact::RunStarted { run, plan, policy, branch, base, agent, unsigned } = &event.fact else {
+            return Err(NotARun);
+        };
         let mut started = Self {
             id: run.clone(),
             plan: (**plan).clone(),
@@ -182,6 +184,7 @@ impl Run {
         started.learnings.merge(&policy.learnings);
         started.adopt_chain(&policy.agents, agent, false);
         started.enrol_stories();
+        started.know_unsigned(unsigned);
         let effects = started.select();
         Ok((started, effects))
     }

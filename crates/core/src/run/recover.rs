@@ -1,7 +1,7 @@
 //! Taking a run up again: after a stop, a pause, a bound, or the death of its process.
 
 use super::attempt::{Attempt, Phase};
-use super::story::StoryState;
+use super::story::{StoryRecord, StoryState};
 use super::{Activity, Left, Run};
 use crate::effect::{Effect, Ground};
 use crate::event::{CutOff, PlanChange};
@@ -48,6 +48,7 @@ impl Run {
         // What lies in lanes of one kind is put right there before lanes of another kind are used.
         let lies_somewhere = !(self.is_idle() && self.unclean.is_empty());
         let place = if lies_somewhere { self.policy.place } else { policy.place };
+        let aside = self.policy.skip_manual != policy.skip_manual;
         let reordered = self.policy.orders != policy.orders;
         self.policy = Policy { place, ..policy.clone() };
         self.learnings.merge(&policy.learnings);
@@ -76,7 +77,7 @@ impl Run {
         {
             self.renew_stories();
         }
-        self.reselect();
+        self.reselect(aside);
         // Whatever the selection says.
         for story in asked {
             if let Some(record) = self.stories.get_mut(story) {
@@ -112,7 +113,7 @@ impl Run {
     /// Settles what the attempt landed, or puts its lane back.
     fn put_right(&mut self, attempt: Attempt) -> Vec<Effect> {
         let (id, lane) = (attempt.id.clone(), attempt.lane);
-        if self.stories.get(&id.story).is_some_and(|r| r.state.passed()) {
+        if self.stories.get(&id.story).is_some_and(|r| r.state.is_on_branch()) {
             self.settling.insert(id.story.clone(), Left { id, lane });
             return Vec::new();
         }
@@ -147,10 +148,10 @@ impl Run {
                 _ => Ground::Verified,
             };
             if let Some(record) = self.stories.get_mut(story)
-                && !record.state.passed()
+                && !record.state.is_on_branch()
+                && record.sent_back.as_ref() != Some(commit)
             {
-                record.state = StoryState::Landed { commit: commit.clone(), ground };
-                record.reason = None;
+                record.land(self.plan.story(story), commit.clone(), ground);
             }
         }
     }
@@ -161,17 +162,26 @@ impl Run {
         }
     }
 
-    /// The selection of the new policy holds for stories that are still open.
-    fn reselect(&mut self) {
-        if self.policy.only.is_empty() {
-            return;
-        }
-        for (id, record) in &mut self.stories {
-            if !record.state.passed() {
+    /// The selection of the new policy holds for stories that are still open; `aside` says that it answers differently from the
+    /// one before whether stories that a person signs are left aside.
+    fn reselect(&mut self, aside: bool) {
+        for (id, record) in self.stories.iter_mut().filter(|(_, record)| !record.state.is_on_branch()) {
+            if !self.policy.only.is_empty() {
                 record.selected = self.policy.only.contains(id) && !record.taken_out;
-                if record.selected && record.state == StoryState::Skipped {
-                    record.renew();
+            } else if aside
+                && let Some(story) = self.plan.story(id).filter(|story| story.needs_sign_off())
+                && !record.is_put_aside()
+            {
+                record.selected = self.policy.selects(story);
+                if !record.selected && record.state == StoryState::Pending {
+                    let first = StoryRecord::first(story, false);
+                    (record.state, record.reason) = (first.state, first.reason);
                 }
+            } else {
+                continue;
+            }
+            if record.selected && record.state == StoryState::Skipped {
+                record.renew();
             }
         }
     }

@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::attempt::{Attempt, Phase};
 use super::story::{StoryRecord, StoryState};
-use super::{Activity, Run};
-use crate::effect::Effect;
-use crate::graph::{cycle, in_rank, touched_files, wanted};
-use crate::ids::{AgentId, AttemptId, LaneId, StoryId};
-use crate::outcome::Outcome;
+use super::{Activity, Run, Wait};
+use crate::effect::{Effect, Ground};
+use crate::graph::{cycle, in_rank, touched_files};
+use crate::ids::{AgentId, AttemptId, CommitId, LaneId, StoryId};
+use crate::outcome::{Bound, Outcome};
 use crate::plan::{Plan, Story, StoryKind, WorkState};
 
 impl Run {
     /// A record for every story of the plan that has none yet, or that was taken out and is back.
     pub(super) fn enrol_stories(&mut self) {
         for story in &self.plan.stories {
-            let named = self.policy.only.contains(&story.id);
-            let selected = if self.policy.only.is_empty() { wanted(story) } else { named };
+            let selected = self.policy.selects(story);
             match self.stories.get_mut(&story.id) {
                 None => {
                     self.stories.insert(story.id.clone(), StoryRecord::first(story, selected));
@@ -68,7 +67,11 @@ impl Run {
             let open = !record.state.passed() && record.state != StoryState::Running;
             match self.plan.stories.iter().find(|s| s.id == *id) {
                 Some(story) if open && story.state == WorkState::Done => {
-                    record.state = StoryState::DoneBefore;
+                    record.state = match record.state.clone() {
+                        // A person has signed it.
+                        StoryState::AwaitsSignOff { commit, ground } => StoryState::Landed { commit, ground },
+                        _ => StoryState::DoneBefore,
+                    };
                     record.reason = None;
                 }
                 None if open => {
@@ -117,6 +120,12 @@ impl Run {
             effects.extend(self.hold(&held));
             return effects;
         }
+        if self.attempts.len() < self.policy.lanes()
+            && let Some(waits) = self.rest()
+        {
+            effects.extend(waits);
+            return effects;
+        }
         if self.is_idle() {
             self.block_what_waits_for_itself();
             let outcome = self.final_outcome();
@@ -133,6 +142,25 @@ impl Run {
             all.extend(ready.flat_map(|story| self.candidates(&story.id)).cloned());
         }
         self.chain.iter().filter(|agent| all.contains(agent)).cloned().collect()
+    }
+
+    /// Waits for the first of the stories that are not to be tried again at once, if there is one.
+    fn rest(&mut self) -> Option<Vec<Effect>> {
+        let resting = self.stories.iter().filter(|(_, record)| record.selected && record.state == StoryState::Pending);
+        let (story, rest) =
+            resting.filter_map(|(id, record)| Some((id, record.rest?))).min_by_key(|(_, rest)| rest.until)?;
+        let (until, span) = (rest.until, rest.until.since(self.last_at));
+        let reason = format!("waiting before {story} is tried again");
+        if let Some(max) = self.policy.budget.duration
+            && self.active_time.saturating_add(span) > max
+        {
+            let reason =
+                format!("a wait of {} s would outlast the {} s of the run: {reason}", span.as_secs(), max.as_secs());
+            let outcome = Outcome::BoundReached { bound: Bound::Duration, reason, resume_at: Some(until) };
+            return self.is_idle().then(|| self.end(outcome));
+        }
+        self.activity = Activity::Waiting(Wait { until, reason, span });
+        Some(vec![Effect::Sleep { until }])
     }
 
     /// A story can be tried no further, since nobody is left that it could move up to.
@@ -181,7 +209,7 @@ impl Run {
     }
 
     pub(super) fn is_ready(&self, story: &Story) -> bool {
-        self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending)
+        self.stories.get(&story.id).is_some_and(|r| r.selected && r.state == StoryState::Pending && r.rest.is_none())
             && story.deps.iter().all(|dep| self.stories.get(dep).is_none_or(|d| d.state.passed()))
     }
 
@@ -208,7 +236,10 @@ impl Run {
         loop {
             let hopeless = |dep: &StoryId| {
                 self.stories.get(dep).is_some_and(|d| match d.state {
-                    StoryState::Failed | StoryState::Blocked | StoryState::Skipped => true,
+                    StoryState::Failed
+                    | StoryState::Blocked
+                    | StoryState::Skipped
+                    | StoryState::AwaitsSignOff { .. } => true,
                     StoryState::Pending => !d.selected,
                     StoryState::Running | StoryState::Landed { .. } | StoryState::DoneBefore => false,
                 })
@@ -221,8 +252,11 @@ impl Run {
                 story.deps.iter().find(|dep| hopeless(dep)).map(|dep| (story.id.clone(), dep.clone()))
             });
             let Some((story, dep)) = blocked else { return };
-            let known = self.stories.get(&dep).is_some_and(|d| !d.taken_out);
-            let why = if known { "has not landed" } else { "is not in the spec" };
+            let why = match self.stories.get(&dep) {
+                Some(record) if matches!(record.state, StoryState::AwaitsSignOff { .. }) => "awaits a sign-off",
+                Some(record) if !record.taken_out => "has not landed",
+                _ => "is not in the spec",
+            };
             if let Some(record) = self.stories.get_mut(&story) {
                 let reason = format!("it depends on {dep}, which {why}");
                 record.block(dep, reason);
@@ -245,11 +279,57 @@ impl Run {
         }
     }
 
+    /// All that is left is for a person to sign, or waits for that: the run pauses for that person.
+    fn awaits_sign_off(&self) -> Option<Outcome> {
+        let unsigned: Vec<&StoryId> =
+            self.plan.stories.iter().map(|story| &story.id).filter(|id| self.is_unsigned(id)).collect();
+        let first = unsigned.first()?;
+        let left = self.stories.iter().filter(|(_, record)| record.selected && !record.state.passed());
+        for (id, record) in left {
+            let mut waits_for = (id, record);
+            // A chain that is longer than the plan goes round.
+            for _ in 0..self.stories.len() {
+                let Some(next) = waits_for.1.waits_for.as_ref() else { break };
+                waits_for = (next, self.stories.get(next)?);
+            }
+            if !self.is_unsigned(waits_for.0) {
+                return None;
+            }
+        }
+        let named = unsigned.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ");
+        let awaits = if unsigned.len() == 1 { "awaits a sign-off" } else { "await a sign-off" };
+        Some(Outcome::Paused {
+            reason: format!(
+                "{named} {awaits}: look at what landed, then `ralphloop sign {first}` says that it is done, and `ralphloop \
+                 retry {first}` has it done again"
+            ),
+        })
+    }
+
+    fn is_unsigned(&self, story: &StoryId) -> bool {
+        self.stories.get(story).is_some_and(|record| matches!(record.state, StoryState::AwaitsSignOff { .. }))
+    }
+
+    /// Takes in what landed in earlier runs and is not signed, unless it was asked for by name.
+    pub(super) fn know_unsigned(&mut self, unsigned: &[(StoryId, CommitId)]) {
+        for (story, commit) in unsigned.iter().filter(|(story, _)| !self.policy.only.contains(story)) {
+            if let Some(record) = self.stories.get_mut(story)
+                && record.state == StoryState::Pending
+            {
+                // Which checks there were then, nobody knows.
+                record.land(self.plan.story(story), commit.clone(), Ground::Verified);
+            }
+        }
+    }
+
     /// How the run ends when no story can be started.
     fn final_outcome(&self) -> Outcome {
         let selected = || self.stories.iter().filter(|(_, r)| r.selected);
         if selected().all(|(_, r)| r.state.passed()) && self.stories.values().any(|r| r.state.passed()) {
             return Outcome::Complete;
+        }
+        if let Some(outcome) = self.awaits_sign_off() {
+            return outcome;
         }
         let only_skipped = selected().all(|(_, r)| r.state == StoryState::Skipped);
         if selected().any(|(_, r)| !r.state.passed()) && (self.calls > 0 || !only_skipped) {
@@ -271,6 +351,9 @@ impl StoryRecord {
             WorkState::Blocked => (StoryState::Blocked, Some("the spec says that it is blocked".to_owned())),
             WorkState::Skipped => (StoryState::Skipped, Some("the spec says that it is not to be done".to_owned())),
             _ if story.kind == StoryKind::Epic => (StoryState::Skipped, Some("it only groups others".to_owned())),
+            _ if story.needs_sign_off() => {
+                (StoryState::Skipped, Some("a person would have to sign it, and --skip-manual is set".to_owned()))
+            }
             _ if story.optional => (StoryState::Skipped, Some("it is optional".to_owned())),
             _ => (StoryState::Pending, Some("it was not selected".to_owned())),
         };

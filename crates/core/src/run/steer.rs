@@ -44,7 +44,7 @@ impl Run {
     /// is being made and comes out well.
     pub(super) fn skip_requested(&mut self, story: &StoryId) -> Vec<Effect> {
         let Some(record) = self.stories.get_mut(story) else { return Vec::new() };
-        if record.state.passed() || record.state == StoryState::Skipped || record.is_put_aside() {
+        if record.state.is_on_branch() || record.state == StoryState::Skipped || record.is_put_aside() {
             return Vec::new();
         }
         record.wish = Wish::Skip;
@@ -76,13 +76,15 @@ impl Run {
         match record.state {
             // The attempt that was dropped is put back, and then the story is open again.
             StoryState::Running => record.wish = Wish::None,
-            StoryState::Failed | StoryState::Blocked | StoryState::Skipped => {
+            StoryState::Failed | StoryState::Blocked | StoryState::Skipped | StoryState::AwaitsSignOff { .. } => {
+                record.sent_back = record.state.commit().cloned().or(record.sent_back.take());
                 record.renew();
                 record.selected = true;
                 record.wish = Wish::Again;
                 record.reason = Some("to be tried again, as you asked".to_owned());
             }
-            StoryState::Pending | StoryState::Landed { .. } | StoryState::DoneBefore => {}
+            StoryState::Pending => record.rest = None,
+            StoryState::Landed { .. } | StoryState::DoneBefore => {}
         }
     }
 
@@ -94,6 +96,9 @@ impl Run {
             }
             Some(record) if record.state == StoryState::Skipped => format!("Story {story} is skipped"),
             Some(record) if record.state.passed() => format!("Story {story} is not skipped: it has passed"),
+            Some(record) if record.state.is_on_branch() => {
+                format!("Story {story} is not skipped: it has landed, and awaits a sign-off")
+            }
             _ => format!("Story {story} is not skipped: it is not in this run"),
         }
     }

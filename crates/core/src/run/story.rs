@@ -1,5 +1,6 @@
 //! What a run knows of each story.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,10 @@ use crate::effect::Ground;
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AgentId, CommitId, StoryId};
+use crate::plan::Story;
+use crate::policy::FailureKind;
 use crate::review::Reviewed;
+use crate::units::Timestamp;
 use crate::verdict::Tell;
 
 /// How far a story is in this run.
@@ -25,6 +29,13 @@ pub enum StoryState {
         /// How it was proven.
         ground: Ground,
     },
+    /// Its commit is on the branch, proven as far as commands can; it is not done before a person has signed it.
+    AwaitsSignOff {
+        /// Its commit.
+        commit: CommitId,
+        /// How it was proven.
+        ground: Ground,
+    },
     /// Done before this run looked at it, or ticked by a person meanwhile.
     DoneBefore,
     /// All attempts are used up, or no further one makes sense.
@@ -36,9 +47,30 @@ pub enum StoryState {
 }
 
 impl StoryState {
-    /// The story's change is on the branch.
+    /// The story is done.
     pub fn passed(&self) -> bool {
         matches!(self, Self::Landed { .. } | Self::DoneBefore)
+    }
+
+    /// The story's change is on the branch, be it signed or not.
+    pub fn is_on_branch(&self) -> bool {
+        self.passed() || matches!(self, Self::AwaitsSignOff { .. })
+    }
+
+    /// Its commit, if it landed in this run.
+    pub fn commit(&self) -> Option<&CommitId> {
+        match self {
+            Self::Landed { commit, .. } | Self::AwaitsSignOff { commit, .. } => Some(commit),
+            _ => None,
+        }
+    }
+
+    /// How its commit was proven, if it landed in this run.
+    pub fn ground(&self) -> Option<Ground> {
+        match self {
+            Self::Landed { ground, .. } | Self::AwaitsSignOff { ground, .. } => Some(*ground),
+            _ => None,
+        }
     }
 }
 
@@ -51,6 +83,15 @@ pub(super) enum Wish {
     Skip,
     /// That it is tried again.
     Again,
+}
+
+/// A wait before a story's next attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Rest {
+    /// Until then.
+    pub(super) until: Timestamp,
+    /// How long it may still take, so that a clock that is set back makes it no longer.
+    pub(super) span: Duration,
 }
 
 /// What a run knows of a story.
@@ -84,8 +125,17 @@ pub struct StoryRecord {
     pub(super) waits_for: Option<StoryId>,
     /// A person took it out of the spec.
     pub(super) taken_out: bool,
+    /// The commit that a person looked at and wanted done again: it is no landing of the story any more.
+    #[serde(default)]
+    pub(super) sent_back: Option<CommitId>,
     /// What a person wanted of it last, as long as nothing has come of that yet.
     pub(super) wish: Wish,
+    /// Charged attempts by kind of failure.
+    #[serde(default)]
+    pub(super) failed_as: BTreeMap<FailureKind, u32>,
+    /// It is not tried again before then.
+    #[serde(default)]
+    pub(super) rest: Option<Rest>,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -121,7 +171,10 @@ impl StoryRecord {
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,
+            sent_back: None,
             wish: Wish::None,
+            failed_as: BTreeMap::new(),
+            rest: None,
             failure: None,
             conflicts: 0,
             rung: 0,
@@ -157,6 +210,8 @@ impl StoryRecord {
         self.wish = Wish::None;
         self.waits_for = None;
         self.charged = 0;
+        self.failed_as.clear();
+        self.rest = None;
         self.conflicts = 0;
         self.rung = 0;
         self.on_rung = 0;
@@ -167,6 +222,17 @@ impl StoryRecord {
     pub(super) fn unblock(&mut self) {
         if self.waits_for.take().is_some() && self.state == StoryState::Blocked {
             self.state = StoryState::Pending;
+            self.reason = None;
+        }
+    }
+
+    /// Its commit is on the branch.
+    pub(super) fn land(&mut self, story: Option<&Story>, commit: CommitId, ground: Ground) {
+        if let Some(story) = story.filter(|story| story.needs_sign_off()) {
+            self.state = StoryState::AwaitsSignOff { commit, ground };
+            self.reason = Some(format!("awaits a sign-off: {}", story.sign_off.join("; ")));
+        } else {
+            self.state = StoryState::Landed { commit, ground };
             self.reason = None;
         }
     }

@@ -39,6 +39,7 @@ fn samples() -> Vec<Fact> {
             branch: text(),
             base: "b".into(),
             agent: text(),
+            unsigned: Vec::new(),
         },
         Fact::Restarted {
             policy: Box::new(Policy::default()),

@@ -156,6 +156,12 @@ pub(crate) fn checked(mut story: Story, path: &str) -> Story {
     story
 }
 
+/// A story that a person has to sign.
+pub(crate) fn signed(mut story: Story) -> Story {
+    story.sign_off.push("it shines".to_owned());
+    story
+}
+
 pub(crate) fn done(mut story: Story) -> Story {
     story.state = WorkState::Done;
     story
@@ -206,10 +212,15 @@ pub(crate) struct Play {
 
 impl Play {
     pub(crate) fn new(stories: Vec<Story>, policy: Policy) -> Self {
-        Self::of(plan(stories), policy)
+        Self::of(plan(stories), policy, &[])
     }
 
-    fn of(work: Plan, policy: Policy) -> Self {
+    /// With stories that landed before and are not signed.
+    pub(crate) fn unsigned(stories: Vec<Story>, policy: Policy, unsigned: &[(&str, &str)]) -> Self {
+        Self::of(plan(stories), policy, unsigned)
+    }
+
+    fn of(work: Plan, policy: Policy, unsigned: &[(&str, &str)]) -> Self {
         let fact = Fact::RunStarted {
             run: RunId::from("r"),
             plan: Box::new(work),
@@ -217,6 +228,7 @@ impl Play {
             branch: "refs/heads/main".to_owned(),
             base: CommitId::from("base"),
             agent: "scripted".to_owned(),
+            unsigned: unsigned.iter().map(|(story, commit)| ((*story).into(), (*commit).into())).collect(),
         };
         let event = Event { at: START, fact };
         let (run, effects) = Run::start(&event).expect("it is a start");

@@ -8,7 +8,7 @@ use ralphloop_core::choice::Difficulty;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::{AgentId, TaskId};
 use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
-use ralphloop_core::policy::{Budget, Gate, OnExhausted, Place, Policy};
+use ralphloop_core::policy::{Budget, FailureKind, Gate, OnExhausted, Place, Policy, Retry};
 use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::units::Usd;
 
@@ -125,8 +125,20 @@ impl Scenario {
         };
         // Lanes meet on the branch only where stories get that far.
         let faults = if place == Place::Worktrees && rng.chance(500) { faults.kinder() } else { faults };
+        let policy = Policy { retries: retries(rng), ..policy };
         Self { plan: plan(stories), policy, faults }
     }
+}
+
+/// Some kinds of failures have attempts and waits of their own.
+fn retries(rng: &mut Rng) -> BTreeMap<FailureKind, Retry> {
+    let mut all = BTreeMap::new();
+    for kind in FailureKind::ALL.iter().filter(|_| rng.chance(150)).copied().collect::<Vec<_>>() {
+        let attempts = rng.chance(500).then(|| u32::try_from(rng.below(3)).unwrap_or(0));
+        let backoff = (0..rng.below(3)).map(|_| Duration::from_secs(rng.below(1000))).collect();
+        all.insert(kind, Retry { attempts, backoff });
+    }
+    all
 }
 
 /// Another order of the agents for some stories.

@@ -131,6 +131,7 @@ impl Session {
             branch: "refs/heads/main".to_owned(),
             base: CommitId::from("base"),
             agent: "scripted".to_owned(),
+            unsigned: Vec::new(),
         })?;
         loop {
             if matches!(self.run().activity(), Activity::Ended(_)) {

@@ -317,7 +317,8 @@ impl Watch {
                 }
             }
             Effect::Sleep { until } => {
-                let most = policy.limit_wait.saturating_add(Duration::from_secs(2)).max(LONGEST_BACKOFF);
+                let named = policy.retries.values().flat_map(|retry| &retry.backoff).max().copied().unwrap_or_default();
+                let most = policy.limit_wait.saturating_add(Duration::from_secs(2)).max(LONGEST_BACKOFF).max(named);
                 if until.since(run.last_at()) > most {
                     return Err(format!("a wait of {} s is too long", until.since(run.last_at()).as_secs()));
                 }

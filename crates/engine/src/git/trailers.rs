@@ -11,6 +11,10 @@ const ATTEMPT: &str = "Ralphloop-Attempt";
 pub(crate) const WORK: &str = "Ralphloop-Work";
 /// Of a commit that took the place of several: `STORY#ATTEMPT`, once for each.
 pub(crate) const SQUASHED: &str = "Ralphloop-Squashed";
+/// Of the commit of a story that a person has to sign.
+pub(crate) const SIGN_OFF: &str = "Ralphloop-Sign-Off";
+/// Of the commit with which a person signs a story: which.
+pub(crate) const SIGNED: &str = "Ralphloop-Signed";
 /// Of the commit that closes a work.
 pub(crate) const FINISH: &str = "Ralphloop-Finish";
 
@@ -27,6 +31,8 @@ pub struct LandedStory {
     pub attempt: String,
     /// Of which work the story is, as the trailer has it.
     pub work: String,
+    /// When it landed, a person still had to sign it.
+    pub unsigned: bool,
 }
 
 impl Repository {
@@ -37,9 +43,9 @@ impl Repository {
         base: &CommitId,
         run: &RunId,
         story: &StoryId,
-    ) -> Result<Option<CommitId>, GitError> {
+    ) -> Result<Option<LandedStory>, GitError> {
         let landed = self.landed_on(branch, Some(base)).await?;
-        Ok(landed.into_iter().rev().find(|one| one.run == *run && one.story == *story).map(|one| one.commit))
+        Ok(landed.into_iter().rev().find(|one| one.run == *run && one.story == *story))
     }
 
     /// All story commits on the current branch after `base`, oldest first; from the beginning without one.
@@ -69,7 +75,7 @@ impl Repository {
 
     fn listing(&self, range: &str) -> Command<'_> {
         let value = |name: &str| format!("%x00%(trailers:key={name},valueonly,unfold,separator=%x01)");
-        let names = [RUN, STORY, ATTEMPT, WORK, SQUASHED, FINISH];
+        let names = [RUN, STORY, ATTEMPT, WORK, SQUASHED, FINISH, SIGNED, SIGN_OFF];
         let format = format!("--format=%x02%H%x00%P{}%x00%s", names.map(value).concat());
         self.read().args([
             "log",
@@ -120,7 +126,8 @@ fn parse(commit: &str) -> OwnCommit {
     let mut next = || fields.next();
     let (commit, parents) = (next().unwrap_or_default(), next().unwrap_or_default());
     let (run, story, attempt, work) = (last(next()), last(next()), last(next()), last(next()));
-    let (squashed, closes, subject) = (tried(next()), last(next()).is_some(), next());
+    let (squashed, closes) = (tried(next()), last(next()).is_some());
+    let (signs, unsigned, subject) = (last(next()).is_some(), last(next()).is_some(), next());
     let stories = match story {
         Some(story) => vec![(story, attempt.unwrap_or_default())],
         None => squashed,
@@ -131,7 +138,8 @@ fn parse(commit: &str) -> OwnCommit {
         subject: subject.unwrap_or_default().to_owned(),
         run: run.map(|run| RunId(run.to_owned())),
         stories: stories.into_iter().map(|(story, attempt)| (story.to_owned(), attempt.to_owned())).collect(),
-        closes,
+        closes: closes || signs,
+        unsigned,
         work: work.unwrap_or_default().to_owned(),
     }
 }
@@ -157,8 +165,10 @@ pub(crate) struct OwnCommit {
     pub(crate) run: Option<RunId>,
     /// The stories in it, with their attempts.
     pub(crate) stories: Vec<(String, String)>,
-    /// It closes a work.
+    /// It closes a work, or signs a story of it.
     pub(crate) closes: bool,
+    /// A person had to sign its story.
+    pub(crate) unsigned: bool,
     work: String,
 }
 
@@ -172,11 +182,12 @@ impl OwnCommit {
             story: StoryId(story),
             attempt,
             work: self.work.clone(),
+            unsigned: self.unsigned,
         };
         self.stories.into_iter().map(landed).collect()
     }
 
-    /// A run made it, or the closing of its work.
+    /// A run made it, or the closing of its work, or a person's signature below one of its stories.
     pub(crate) fn is_of(&self, run: &RunId, work: &str) -> bool {
         self.run.as_ref() == Some(run) || (self.closes && self.work == work)
     }

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::generate::{Regenerated, regenerate};
-use super::{Parts, tree};
+use super::{Marking, Parts, tree};
 use crate::files;
 use crate::git::{self, Merging, Repository, Work};
 
@@ -56,6 +56,7 @@ pub(super) struct Order {
     pub(super) call: CallNumber,
     pub(super) number: u32,
     pub(super) onto: Onto,
+    pub(super) marking: Marking,
 }
 
 pub(super) async fn merge(parts: &Parts, attempt: AttemptId, order: Order, cancel: CancellationToken) {
@@ -121,7 +122,7 @@ async fn try_to_merge(
     let mut report = tree::look(parts, attempt, &[]).await?;
     report.notes.extend(notes);
     parts.tree_is(Some(report.tree.clone()));
-    let spec = tree::spec_once_landed(parts, attempt)?;
+    let spec = tree::spec_once_landed(parts, attempt, order.marking)?;
     shared.foreseen.note(attempt, &report.tree, Landing { tree: trial.tree, onto, spec, commit: OnceCell::new() });
     Ok(Ok(Merge::Merged { report: Box::new(report) }))
 }

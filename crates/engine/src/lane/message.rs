@@ -3,6 +3,7 @@
 use ralphloop_agent::sanitize;
 use ralphloop_core::effect::Ground;
 use ralphloop_core::ids::{AgentId, AttemptId, RunId, StoryId};
+use ralphloop_core::plan::Story;
 use ralphloop_core::run::Run;
 
 use crate::runs::RunFolder;
@@ -57,6 +58,9 @@ pub(super) fn of(run: &Run, attempt: &AttemptId, ground: Ground, redact: &dyn Fn
         ("Agent", one(&redact(record.and_then(|r| r.agent.as_ref()).map_or(run.agent(), AgentId::as_str)))),
         ("Checks", checks.to_owned()),
     ];
+    if run.plan().story(&attempt.story).is_some_and(Story::needs_sign_off) {
+        trailers.push(("Sign-Off", "awaited".to_owned()));
+    }
     if let Some(model) = record.and_then(|r| r.model.as_deref()) {
         trailers.push(("Model", one(&redact(model))));
     }

@@ -26,6 +26,7 @@ use ralphloop_agent::redact::Redactor;
 use ralphloop_core::effect::Effect;
 use ralphloop_core::event::Fact;
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, LaneId, TreeId};
+use ralphloop_core::plan::Story;
 use ralphloop_core::policy::Place;
 use ralphloop_core::run::{Phase, Run};
 use tokio::sync::OnceCell;
@@ -298,6 +299,22 @@ impl Lanes {
     }
 }
 
+/// What a landing says of its story in the spec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Marking {
+    /// That it is done.
+    Done,
+    /// Nothing: that is for a person to say.
+    LeftToAPerson,
+}
+
+impl Marking {
+    fn of(run: &Run, attempt: &AttemptId) -> Self {
+        let story = run.plan().story(&attempt.story);
+        if story.is_some_and(Story::needs_sign_off) { Self::LeftToAPerson } else { Self::Done }
+    }
+}
+
 /// What is to be done in a lane, with all that it needs of the run.
 enum Order {
     Begin,
@@ -319,11 +336,14 @@ enum Order {
         call: CallNumber,
         message: message::Message,
         proven: Option<TreeId>,
+        marking: Marking,
     },
     Revert {
         reason: String,
     },
-    Settle,
+    Settle {
+        marking: Marking,
+    },
 }
 
 impl Order {
@@ -347,17 +367,20 @@ impl Order {
                 &shared.work.project,
             ))),
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
-            Effect::Merge { call, number, onto, .. } => Self::Merge(merge::Order { call, number, onto }),
+            Effect::Merge { attempt, call, number, onto } => {
+                let marking = Marking::of(run, &attempt);
+                Self::Merge(merge::Order { call, number, onto, marking })
+            }
             Effect::Land { attempt, call, ground } => {
                 let message = message::of(run, &attempt, ground, &|text| shared.redact_text(text));
                 let proven = match run.attempt(&attempt).map(|a| &a.phase) {
                     Some(Phase::Landing(proof)) => Some(proof.tree.clone()),
                     _ => None,
                 };
-                Self::Land { call, message, proven }
+                Self::Land { call, message, proven, marking: Marking::of(run, &attempt) }
             }
             Effect::Revert { reason, .. } => Self::Revert { reason },
-            Effect::Settle { .. } => Self::Settle,
+            Effect::Settle { attempt } => Self::Settle { marking: Marking::of(run, &attempt) },
             Effect::Begin { .. }
             | Effect::StopCheck { .. }
             | Effect::StopWork { .. }
@@ -371,7 +394,7 @@ impl Order {
     fn without_lane(&self, attempt: AttemptId, why: String) -> Fact {
         match self {
             Self::Begin => Fact::LaneFailed { attempt, why },
-            Self::Revert { .. } | Self::Settle => Fact::RevertFailed { attempt, why },
+            Self::Revert { .. } | Self::Settle { .. } => Fact::RevertFailed { attempt, why },
             _ => Fact::RepositoryBroken { attempt, why },
         }
     }
@@ -387,9 +410,11 @@ impl Order {
             Self::Review(review) => review::run(parts, attempt, *review, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
             Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
-            Self::Land { call, message, proven } => tree::land(parts, (attempt, call), message, proven, cancel).await,
+            Self::Land { call, message, proven, marking } => {
+                tree::land(parts, (attempt, call), (message, marking), proven, cancel).await;
+            }
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
-            Self::Settle => tree::settle(parts, attempt).await,
+            Self::Settle { marking } => tree::settle(parts, attempt, marking).await,
         }
     }
 }

@@ -13,11 +13,11 @@ use ralphloop_core::policy::Place;
 use tokio_util::sync::CancellationToken;
 
 use super::message::{Message, trailer_id};
-use super::{Parts, SpecFile};
+use super::{Marking, Parts, SpecFile};
 use crate::files::{self, FileError};
 use crate::git::{
-    self, AdvanceError, Change, Checkpoint, Frame, Guard, HoldBack, LandError, Landed, Landing, Repository,
-    RevertReport, Standing,
+    self, AdvanceError, Change, Checkpoint, Frame, Guard, HoldBack, LandError, Landed, LandedStory, Landing,
+    Repository, RevertReport, Standing,
 };
 use crate::runs::RunFolder;
 use crate::work::state::{Reconciled, WorkState as SpecState};
@@ -135,8 +135,12 @@ pub(super) fn spec_in_tree(parts: &Parts, attempt: &AttemptId) -> Result<Vec<Pat
 }
 
 /// The spec's files in the lane as they will be written when the attempt lands.
-pub(super) fn spec_once_landed(parts: &Parts, attempt: &AttemptId) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
-    let (before, reconciled) = reconcile(parts, attempt, true).map_err(|e| e.to_string())?;
+pub(super) fn spec_once_landed(
+    parts: &Parts,
+    attempt: &AttemptId,
+    marking: Marking,
+) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let (before, reconciled) = reconcile(parts, attempt, marking == Marking::Done).map_err(|e| e.to_string())?;
     Ok(reconciled.write_back(&before, &parts.repository.places().top))
 }
 
@@ -216,7 +220,7 @@ fn has_conflict_marks(bytes: &[u8]) -> bool {
 pub(super) async fn land(
     parts: &Parts,
     (attempt, call): (AttemptId, CallNumber),
-    message: Message,
+    message: (Message, Marking),
     proven: Option<TreeId>,
     cancel: CancellationToken,
 ) {
@@ -285,7 +289,7 @@ impl From<LandError> for Refusal {
 async fn try_to_land(
     parts: &Parts,
     attempt: &AttemptId,
-    message: Message,
+    (message, marking): (Message, Marking),
     proven: Option<TreeId>,
     stop: CancellationToken,
 ) -> Result<(CommitId, Vec<String>), Refusal> {
@@ -300,15 +304,18 @@ async fn try_to_land(
     if found.as_ref().is_none_or(|checkpoint| checkpoint.head != tip) {
         let known_as = StoryId(trailer_id(&attempt.story));
         let landed = shared.home.find_landed(&shared.target.branch, &shared.base, &message.run, &known_as).await;
-        if let Some(commit) = landed.map_err(Refusal::failed)? {
-            settle_spec(parts, attempt).map_err(Refusal::failed)?;
+        // One that a person sent back is no landing any more.
+        let sent_back = |landed: &LandedStory| landed.unsigned && landed.attempt != attempt.number.to_string();
+        if let Some(landed) = landed.map_err(Refusal::failed)?.filter(|landed| !sent_back(landed)) {
+            let commit = landed.commit;
+            settle_spec(parts, attempt, marking).map_err(Refusal::failed)?;
             return Ok((commit, Vec::new()));
         }
     }
     let Some(checkpoint) = found else {
         return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")));
     };
-    let (before, reconciled) = reconcile(parts, attempt, true).map_err(Refusal::failed)?;
+    let (before, reconciled) = reconcile(parts, attempt, marking == Marking::Done).map_err(Refusal::failed)?;
     let kept_under = git::attempt_ref(&shared.folder.id, attempt);
     let landing = Landing {
         message: message.with_head(&shared.settings, &shared.folder),
@@ -331,7 +338,7 @@ async fn try_to_land(
     // What lies outside of the working tree was not written by the landing. Other lanes may have marked their own meanwhile.
     match parts.spec {
         SpecFile::Own => reconciled.write_unless_touched(),
-        SpecFile::Shared => settle_spec(parts, attempt),
+        SpecFile::Shared => settle_spec(parts, attempt, marking),
     }
     .map_err(Refusal::failed)?;
     if let Some(proven) = proven
@@ -391,8 +398,11 @@ async fn carry_over_results(parts: &Parts, proven: &TreeId, written: Option<&[Pa
 }
 
 /// Marks the story in a spec that no commit holds. One that is marked already stays as it is.
-fn settle_spec(parts: &Parts, attempt: &AttemptId) -> Result<(), FileError> {
-    reconcile(parts, attempt, true)?.1.write()
+fn settle_spec(parts: &Parts, attempt: &AttemptId, marking: Marking) -> Result<(), FileError> {
+    match marking {
+        Marking::Done => reconcile(parts, attempt, true)?.1.write(),
+        Marking::LeftToAPerson => Ok(()),
+    }
 }
 
 /// Drops what is no longer needed. What cannot be dropped is only in the way of disk space, and `clean` lists it.
@@ -401,17 +411,17 @@ async fn forget(repository: &Repository, folder: &RunFolder, attempt: &AttemptId
     drop(std::fs::remove_file(folder.spec_before(attempt)));
 }
 
-pub(super) async fn settle(parts: &Parts, attempt: AttemptId) {
-    let fact = match try_to_settle(parts, &attempt).await {
+pub(super) async fn settle(parts: &Parts, attempt: AttemptId, marking: Marking) {
+    let fact = match try_to_settle(parts, &attempt, marking).await {
         Ok(()) => Fact::Settled { attempt },
         Err(why) => Fact::RevertFailed { attempt, why },
     };
     parts.shared.say(fact);
 }
 
-async fn try_to_settle(parts: &Parts, attempt: &AttemptId) -> Result<(), String> {
+async fn try_to_settle(parts: &Parts, attempt: &AttemptId, marking: Marking) -> Result<(), String> {
     if parts.shared.folder.spec_before(attempt).exists() {
-        settle_spec(parts, attempt).map_err(|e| e.to_string())?;
+        settle_spec(parts, attempt, marking).map_err(|e| e.to_string())?;
     }
     if let Ok(checkpoint) = load(parts, attempt).await {
         forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;

@@ -1,6 +1,6 @@
 //! Stories that have landed although their spec cannot say so: only their commits tell.
 
-use ralphloop_core::ids::StoryId;
+use ralphloop_core::ids::{CommitId, StoryId};
 use ralphloop_core::plan::{Plan, WorkState};
 
 use super::WorkRef;
@@ -35,6 +35,27 @@ pub(crate) async fn known_from_commits(
 /// The open stories whose landing leaves no mark in the spec.
 fn told_by_commits(work: &WorkRef, plan: &Plan) -> Vec<StoryId> {
     super::load(work).map(|files| ralphloop_spec::told_by_commits(&files, plan)).unwrap_or_default()
+}
+
+/// Open stories of `plan` that a person has to sign, and whose commit is on the branch.
+pub(crate) async fn unsigned(
+    repository: &Repository,
+    work: &WorkRef,
+    plan: &Plan,
+) -> Result<Vec<(StoryId, CommitId)>, GitError> {
+    let wanted = plan.stories.iter().filter(|story| story.needs_sign_off() && story.state != WorkState::Done);
+    let open: Vec<StoryId> = wanted.map(|story| story.id.clone()).collect();
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
+    let name = work.id.to_string();
+    let landed = repository.landed_since(None).await?;
+    let found = open.into_iter().filter_map(|story| {
+        let is_it = |one: &&LandedStory| one.unsigned && one.work == name && one.story.as_str() == trailer_id(&story);
+        let commit = landed.iter().rev().find(is_it)?.commit.clone();
+        Some((story, commit))
+    });
+    Ok(found.collect())
 }
 
 /// Takes these stories for done.

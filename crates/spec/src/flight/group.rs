@@ -47,7 +47,7 @@ pub(super) fn read(text: &Text<'_>, id: &str, topic: &str) -> Result<Stories, Sp
             .with_help(format!("write ## {id}.1. What is to be done, and below it **Status**: 🔵 Planned")));
     }
     let like = drafts.iter().find_map(|draft| status_line(&draft.body)).map(|(line, _)| line.raw);
-    let (mut tasks, mut marks, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut tasks, mut marks, mut checks, mut sign_off) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for draft in &drafts {
         let found = status_of(text, &draft.body);
         if found.is_none() {
@@ -57,13 +57,13 @@ pub(super) fn read(text: &Text<'_>, id: &str, topic: &str) -> Result<Stories, Sp
         let block = verification::block(&draft.body);
         let mark = found.as_ref().map_or_else(|| missing_line(text, draft, like), |(_, mark)| mark.clone());
         let mut own = vec![mark];
-        if let Block::Command { check, .. } = &block {
+        if let Block::Command { check } = &block {
             own.extend(verification::verified(text, &draft.body, check.label()));
         }
-        if let Block::Command { check, .. } = block
-            && !checks.contains(&check)
-        {
-            checks.push(check);
+        match block {
+            Block::Command { check } if !checks.contains(&check) => checks.push(check),
+            Block::Manual { criteria } => sign_off.extend(looked_at(&draft.id, &draft.text, criteria)),
+            Block::Command { .. } | Block::None => {}
         }
         tasks.push(task(draft, found.map_or(WorkState::Todo, |(state, _)| state)));
         marks.push(ItemMarks { marks: own, declared: draft.declared });
@@ -72,10 +72,10 @@ pub(super) fn read(text: &Text<'_>, id: &str, topic: &str) -> Result<Stories, Sp
         Some((state, _)) if tasks.is_empty() => *state,
         _ => state_of_group(&tasks),
     };
-    if let Block::Command { check, .. } = verification::block(&above)
-        && !checks.contains(&check)
-    {
-        checks.push(check);
+    match verification::block(&above) {
+        Block::Command { check } if !checks.contains(&check) => checks.push(check),
+        Block::Manual { criteria } => sign_off.extend(looked_at(id, topic, criteria)),
+        Block::Command { .. } | Block::None => {}
     }
     let story = Story {
         description: description(&above, &drafts),
@@ -83,10 +83,19 @@ pub(super) fn read(text: &Text<'_>, id: &str, topic: &str) -> Result<Stories, Sp
         line: Some(title_line),
         tasks,
         checks,
+        sign_off,
         ..Story::new(id.to_owned(), topic)
     };
     let own = ItemMarks { marks: own.into_iter().map(|(_, mark)| mark).collect(), declared: true };
     Ok(Stories { list: vec![story], marks: vec![StoryMarks { own, tasks: marks }], warnings })
+}
+
+/// What a person looks at: the criteria, or else the thing as a whole.
+fn looked_at(id: &str, title: &str, criteria: Vec<String>) -> Vec<String> {
+    if criteria.is_empty() {
+        return vec![format!("{id} {title}")];
+    }
+    criteria.into_iter().map(|criterion| format!("{id}: {criterion}")).collect()
 }
 
 /// The group is blocked where nothing but blocked tasks is left.

@@ -7,13 +7,14 @@ use ralphloop_core::plan::{Check, Plan, Scheme, Story, WorkId};
 use super::folder::left_out;
 use super::group::shell;
 use super::status::field;
+use super::verification::{behind_manual, is_manual};
 use crate::checklist;
 use crate::document::{Document, Reading};
 use crate::error::SpecError;
 use crate::json::{self, Flavour};
 use crate::label;
 use crate::markdown::outline::{Outline, Section, outline};
-use crate::prd;
+use crate::prd::{self, checks};
 use crate::source::SpecText;
 use crate::text::Text;
 use crate::words;
@@ -33,6 +34,9 @@ fn id_of(section: &Section) -> Option<String> {
 pub(super) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     let mut document = checklist::document(text)?;
     ours(&mut document.reading.plan, text.file);
+    for story in &mut document.reading.plan.stories {
+        story.sign_off = named_by_hand(story);
+    }
     Ok(document)
 }
 
@@ -47,6 +51,7 @@ pub(super) fn status(text: &Text<'_>) -> Result<Document, SpecError> {
     for (story, entry) in document.reading.plan.stories.iter_mut().zip(entries) {
         story.checks.extend(commands(entry));
         story.checks.dedup();
+        story.sign_off = by_hand(entry);
         add_notes(story, &links(entry));
     }
     ours(&mut document.reading.plan, text.file);
@@ -96,21 +101,16 @@ fn parts_of<'v, 'a>(verification: &'v Value<'a>) -> Vec<&'v Object<'a>> {
     parts
 }
 
-/// What a person has to look at, and the tasks that make up the story.
-fn links(entry: &Object<'_>) -> String {
+/// What a person has to look at.
+fn by_hand(entry: &Object<'_>) -> Vec<String> {
     let parts = json::get(entry, "verification").map(parts_of).unwrap_or_default();
-    let by_hand = parts.into_iter().filter(|part| json::first_text(part, &["type"]).as_deref() == Some("manual"));
-    let criteria: Vec<String> =
-        by_hand.filter_map(|part| json::get(part, "criteria")).flat_map(json::texts_of).collect();
+    parts.into_iter().filter_map(checks::looked_at).flatten().collect()
+}
+
+/// The tasks that make up the story.
+fn links(entry: &Object<'_>) -> String {
     let tasks = json::get(entry, "implementedBy").map(json::texts_of).unwrap_or_default();
-    let mut lines = Vec::new();
-    if !criteria.is_empty() {
-        lines.push(format!("A person looks at this: {}", criteria.join("; ")));
-    }
-    if !tasks.is_empty() {
-        lines.push(format!("Implemented by the tasks {}", tasks.join(", ")));
-    }
-    lines.join("\n")
+    if tasks.is_empty() { String::new() } else { format!("Implemented by the tasks {}", tasks.join(", ")) }
 }
 
 /// The PRD with the state of its stories: what is verified says the one, what is wanted the other.
@@ -143,8 +143,7 @@ pub(super) fn read(text: &Text<'_>, beside: &[SpecText]) -> Result<Reading, Spec
         }
     }
     for story in &mut stories {
-        story.checks.extend(named_checks(&story.description));
-        story.checks.dedup();
+        take_verification(story);
     }
     let plan = Plan { stories, ..plan };
     Ok(Reading::new(plan, by_boxes.project, warnings))
@@ -159,8 +158,7 @@ fn status_alone(text: &Text<'_>, outline: &Outline, beside: &[SpecText]) -> Resu
     for story in &mut plan.stories {
         *story = with_text(story.clone(), outline);
         story.file = Some(file.path.clone());
-        story.checks.extend(named_checks(&story.description));
-        story.checks.dedup();
+        take_verification(story);
     }
     Ok(Reading::new(plan, outline.title.clone(), warnings))
 }
@@ -174,6 +172,7 @@ fn status_of(file: &SpecText) -> Result<Reading, SpecError> {
 fn take_state(story: &mut Story, told: Story) {
     story.state = told.state;
     story.checks.extend(told.checks);
+    story.sign_off = told.sign_off;
     add_notes(story, &told.notes);
 }
 
@@ -184,7 +183,25 @@ fn with_text(told: Story, outline: &Outline) -> Story {
     Story { description: [prose, told.description].join("\n\n").trim().to_owned(), ..told }
 }
 
-/// The commands that the text names behind "Verification:"; "manual" is none.
+/// What the text names behind "Verification:", beside what the file with the state says.
+fn take_verification(story: &mut Story) {
+    story.checks.extend(named_checks(&story.description));
+    story.checks.dedup();
+    if story.sign_off.is_empty() {
+        story.sign_off = named_by_hand(story);
+    }
+}
+
+/// What a person has to look at where the text says "Verification: manual".
+fn named_by_hand(story: &Story) -> Vec<String> {
+    let manual = story.description.lines().filter_map(|line| {
+        let found = field(line).filter(|found| found.is("verification"))?;
+        is_manual(&line[found.value.clone()]).then(|| behind_manual(&line[found.value]))
+    });
+    manual.map(|named| named.unwrap_or_else(|| story.title.clone())).collect()
+}
+
+/// The commands that the text names behind "Verification:".
 fn named_checks(description: &str) -> Vec<Check> {
     let commands = description.lines().filter_map(|line| {
         let found = field(line).filter(|found| found.is("verification"))?;
@@ -209,6 +226,6 @@ mod tests {
         let text = Text::decode("docs/prd-status.json", file.as_bytes()).unwrap();
         let story = &status(&text).unwrap().reading.plan.stories[0];
         assert_eq!(story.checks, [shell("make lamp", None), shell("make cord", None)]);
-        assert_eq!(story.notes, "A person looks at this: it shines; it is warm");
+        assert_eq!(story.sign_off, ["it shines", "it is warm"]);
     }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use ralphloop_core::plan::Check;
 
 use super::group::shell;
-use super::status::field;
+use super::status::{Field, field};
 use crate::document::{Mark, Slot};
+use crate::markdown::boxes;
 use crate::markdown::outline::heading_start;
 use crate::markdown::scan::{Kind, Line};
 use crate::text::Text;
@@ -19,8 +20,8 @@ pub(super) enum Block {
     None,
     /// A command.
     Command { check: Check },
-    /// A person looks.
-    Manual,
+    /// A person looks at these.
+    Manual { criteria: Vec<String> },
 }
 
 /// The verification that these lines name: on the line itself, or as `command:` in the list below it, which may stand in
@@ -35,22 +36,30 @@ pub(super) fn block(body: &[&Line<'_>]) -> Block {
     if let Some(command) = command_in(&inline) {
         return Block::Command { check: shell(&command, None) };
     }
-    if is_manual(&inline) {
-        return Block::Manual;
-    }
-    let (mut command, mut timeout, mut manual) = (None, None, false);
+    let (mut command, mut timeout, mut manual) = (None, None, is_manual(&inline));
+    let mut criteria: Vec<String> = Vec::new();
+    // "manual" alone names nothing to look at.
+    criteria.extend(behind_manual(&inline).filter(|_| manual));
+    let mut is_list = manual;
     for (_, line) in lines {
         if heading_start(line).is_some() {
             break;
         }
-        let Some(found) = field(line) else { continue };
+        let Some(found) = field(line) else {
+            criteria.extend(item(line).filter(|_| is_list));
+            continue;
+        };
         let value = &line[found.value.clone()];
+        is_list &= !is_ours(&found);
         if found.is("command") {
             command = command.or_else(|| command_in(value)).or_else(|| Some(unquoted(value)).filter(|v| !v.is_empty()));
         } else if found.is("timeout") {
             timeout = duration(value);
         } else if found.is("type") {
             manual = is_manual(value);
+        } else if found.is("criteria") {
+            criteria.extend(Some(unquoted(value)).filter(|value| !value.is_empty()));
+            is_list = true;
         } else if line.starts_with("**") {
             // The next thing that is said about the task.
             break;
@@ -58,12 +67,32 @@ pub(super) fn block(body: &[&Line<'_>]) -> Block {
     }
     match command {
         Some(command) => Block::Command { check: shell(&command, timeout) },
-        None if manual => Block::Manual,
+        None if manual => Block::Manual { criteria },
         None => Block::None,
     }
 }
 
-fn is_manual(value: &str) -> bool {
+/// A line of the block that says something else than what to look at.
+fn is_ours(found: &Field<'_>) -> bool {
+    ["command", "timeout", "type", "expected", "retries"].iter().any(|name| found.is(name))
+}
+
+/// An item of a list, its box left out.
+fn item(line: &str) -> Option<String> {
+    let line = line.trim();
+    let item = line.get(boxes::list_marker(line)?..)?.trim_start();
+    let item = ["[ ]", "[x]", "[X]"].iter().find_map(|mark| item.strip_prefix(mark)).unwrap_or(item);
+    Some(item.trim().to_owned()).filter(|item| !item.is_empty())
+}
+
+/// `look at the colour` of `Manual: look at the colour`.
+pub(super) fn behind_manual(value: &str) -> Option<String> {
+    let rest = value.trim().get("manual".len()..)?;
+    let rest = rest.trim_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '-' | '–' | '—' | ',' | '(' | ')'));
+    Some(rest.to_owned()).filter(|rest| !rest.is_empty())
+}
+
+pub(super) fn is_manual(value: &str) -> bool {
     value.trim().to_lowercase().starts_with("manual")
 }
 

@@ -35,6 +35,20 @@ pub(crate) fn sentences(story: &Object<'_>) -> Vec<(usize, String)> {
     steps(story).into_iter().filter_map(sentence).collect()
 }
 
+/// Steps that a person does: what is to be looked at.
+pub(crate) fn by_hand(story: &Object<'_>) -> Vec<String> {
+    let step = |step: &Value<'_>| looked_at(step.as_object()?);
+    steps(story).into_iter().filter_map(step).flatten().collect()
+}
+
+/// What a step of the type `manual` wants looked at.
+pub(crate) fn looked_at(step: &Object<'_>) -> Option<Vec<String>> {
+    json::first_text(step, &["type", "kind"]).filter(|kind| kind.trim().eq_ignore_ascii_case("manual"))?;
+    let criteria = json::first(step, &["criteria", "steps", "description", "name"]);
+    let criteria: Vec<String> = criteria.map(|(_, value)| json::texts_of(value)).unwrap_or_default();
+    Some(if criteria.is_empty() { vec!["what the story wants".to_owned()] } else { criteria })
+}
+
 fn steps<'v, 'a>(story: &'v Object<'a>) -> Vec<&'v Value<'a>> {
     match json::first(story, STEPS) {
         Some((_, Value::Array(array))) => array.elements.iter().collect(),

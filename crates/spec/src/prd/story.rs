@@ -73,6 +73,7 @@ impl Reader<'_, '_> {
             tasks: criteria.tasks,
             criteria: words,
             checks: checks::checks(object),
+            sign_off: checks::by_hand(object),
             needs_no_change: ["needs_no_change", "needsNoChange", "noCode", "no_code"]
                 .iter()
                 .any(|key| json::is_true(object, key)),

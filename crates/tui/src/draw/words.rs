@@ -54,6 +54,7 @@ pub(crate) fn story(state: &StoryState) -> (Tone, &'static str, &'static str) {
         StoryState::Running => (Tone::Active, "▶", "running"),
         StoryState::Landed { ground: Ground::Unverified, .. } => (Tone::Warn, "✓", "landed unverified"),
         StoryState::Landed { .. } => (Tone::Good, "✓", "landed"),
+        StoryState::AwaitsSignOff { .. } => (Tone::Warn, "?", "awaits a sign-off"),
         StoryState::DoneBefore => (Tone::Good, "✓", "done before"),
         StoryState::Failed => (Tone::Bad, "✗", "failed"),
         StoryState::Blocked => (Tone::Warn, "■", "blocked"),

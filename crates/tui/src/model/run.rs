@@ -2,7 +2,6 @@
 
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::ids::{AttemptId, StoryId};
-use ralphloop_core::run::StoryState;
 
 use super::Model;
 use super::ending::Ending;
@@ -415,7 +414,7 @@ impl Model {
 
     fn ask_for_files(&mut self, requests: &mut Vec<Request>) {
         let Some(watched) = &self.run.watched else { return };
-        let landed = watched.count(|state| matches!(state, StoryState::Landed { .. }));
+        let landed = watched.count(|state| state.commit().is_some());
         let now = self.now;
         // Made anew when something more has landed.
         if self.run.landed.is_none() || self.run.landed_as_of != landed {

@@ -65,6 +65,7 @@ impl Scene {
             branch: "refs/heads/main".to_owned(),
             base: CommitId("0123456789abcdef".to_owned()),
             agent: "claude".to_owned(),
+            unsigned: Vec::new(),
         });
         scene
     }

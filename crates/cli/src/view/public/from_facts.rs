@@ -96,10 +96,11 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
         }
         Fact::Landed { commit, notes, .. } => {
             use ralphloop_core::effect::Ground;
-            let verified = matches!(run.record(&attempt.story).map(|r| &r.state),
-                Some(StoryState::Landed { ground, .. }) if *ground != Ground::Unverified);
+            let state = run.record(&attempt.story).map(|record| &record.state);
+            let verified = state.and_then(StoryState::ground).is_some_and(|ground| ground != Ground::Unverified);
+            let awaits_sign_off = matches!(state, Some(StoryState::AwaitsSignOff { .. }));
             let (commit, notes) = (commit.to_string(), notes.clone());
-            vec![PublicEvent::StoryLanded { time, story, attempt: number, commit, verified, notes }]
+            vec![PublicEvent::StoryLanded { time, story, attempt: number, commit, verified, awaits_sign_off, notes }]
         }
         Fact::Reverted { kept, .. } => reverted(time, attempt, kept.clone(), run),
         Fact::CheckpointFailed { why, .. }

@@ -192,6 +192,8 @@ pub(crate) enum PublicEvent {
         commit: String,
         /// A gate or check of the run has proven it.
         verified: bool,
+        /// A person has to sign it before it is done.
+        awaits_sign_off: bool,
         /// What is worth saying: files held back, boxes put right.
         notes: Vec<String>,
     },
