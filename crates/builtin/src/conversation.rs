@@ -6,6 +6,8 @@ use ralphloop_agent::builtin::Setup;
 
 /// So many bytes are taken for a token where nobody has counted. A little few, so that an estimate is rather too high.
 const BYTES: u64 = 3;
+/// No more bytes than these are taken for a token, whatever was counted: some servers count only what they had not yet read.
+const MOST_BYTES: u64 = 4;
 /// How many of the last messages are never touched: the last answer with the results of its calls, and the one before.
 const UNTOUCHED: usize = 4;
 /// A result that is no longer than this stays, in bytes: a note in its place would be as long.
@@ -100,10 +102,11 @@ impl Conversation {
 
     /// How many tokens the next request has, most likely.
     fn estimate(&self) -> u64 {
-        let of = |messages: &[ChatMessage]| messages.iter().map(|message| bytes(message.size())).sum::<u64>() / BYTES;
+        let of = |messages: &[ChatMessage]| messages.iter().map(|message| bytes(message.size())).sum::<u64>();
+        let all = self.fixed + of(&self.messages);
         match self.counted {
-            Some((tokens, messages)) => tokens + of(&self.messages[messages..]),
-            None => self.fixed / BYTES + of(&self.messages),
+            Some((tokens, messages)) => (tokens + of(&self.messages[messages..]) / BYTES).max(all / MOST_BYTES),
+            None => all / BYTES,
         }
     }
 
@@ -233,7 +236,7 @@ mod tests {
         step(&mut talk, 0, &"x".repeat(300), Some(8700));
         assert_eq!(talk.estimate(), 8700 + u64::try_from(talk.messages()[2].size()).unwrap() / BYTES);
         assert_eq!(talk.make_room(), Room::Enough);
-        step(&mut talk, 1, &"x".repeat(300), Some(8800));
+        step(&mut talk, 1, &"x".repeat(300), Some(8900));
         assert_eq!(talk.make_room(), Room::Wanted, "short results cannot be left out");
     }
 

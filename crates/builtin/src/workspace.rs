@@ -123,7 +123,9 @@ impl Workspace {
     fn open(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd, PathError> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+        // What is only looked at is not opened, and the system takes no more flags then.
+        let waiting = if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NOCTTY | OFlags::NONBLOCK };
+        let flags = flags | waiting | OFlags::CLOEXEC;
         loop {
             return match rustix::fs::openat2(&self.descriptor, path, flags, mode, resolve) {
                 Ok(descriptor) => Ok(descriptor),
