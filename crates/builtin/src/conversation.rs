@@ -134,7 +134,7 @@ impl Conversation {
         let touched = self.messages.len().saturating_sub(UNTOUCHED);
         let mut saved = 0;
         for message in &mut self.messages[..touched] {
-            for part in message.content.iter_mut() {
+            for part in &mut message.content {
                 let ContentPart::ToolResponse(response) = part else { continue };
                 if response.content.len() > SHORT {
                     let name = response.fn_name.as_deref().unwrap_or("the tool");

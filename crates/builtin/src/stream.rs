@@ -127,7 +127,7 @@ impl<W: Write> Stream<W> {
             End::Failed(failure) => {
                 self.failed(failure.class, &failure.message)?;
                 if failure.class == Some(Class::Limit) {
-                    let resets_at = failure.again.map(|again| again.as_second());
+                    let resets_at = failure.again.map(jiff::Timestamp::as_second);
                     self.line(json!({"type": "rate_limit_event", "rate_limit_info":
                         {"status": "rejected", "resetsAt": resets_at}}))?;
                 }

@@ -221,17 +221,17 @@ impl Workspace {
     pub(crate) fn folder(&self, path: Option<&str>) -> Result<PathBuf, PathError> {
         let path = self.within(path.unwrap_or("."))?;
         let descriptor = self.open(&path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
-        self.real(&path, descriptor)
+        self.real(&path, &descriptor)
     }
 
     /// Where a file or folder really is, absolute; it is inside.
     pub(crate) fn place(&self, path: &str) -> Result<PathBuf, PathError> {
         let path = self.within(path)?;
         let descriptor = self.open(&path, OFlags::PATH, Mode::empty())?;
-        self.real(&path, descriptor)
+        self.real(&path, &descriptor)
     }
 
-    fn real(&self, path: &Path, descriptor: OwnedFd) -> Result<PathBuf, PathError> {
+    fn real(&self, path: &Path, descriptor: &OwnedFd) -> Result<PathBuf, PathError> {
         use std::os::fd::AsRawFd as _;
         let link = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
         std::fs::read_link(link).map_err(|error| self.system(path, &error))

@@ -22,7 +22,7 @@ pub(super) struct Read {
     lines: Option<usize>,
 }
 
-pub(super) fn read(workspace: &Workspace, input: Read) -> Returned {
+pub(super) fn read(workspace: &Workspace, input: &Read) -> Returned {
     let text = workspace.read_text(&input.path).map_err(|error| error.to_string())?;
     let from = input.from_line.unwrap_or(1).max(1);
     let most = input.lines.unwrap_or(LINES).clamp(1, LINES);
@@ -96,24 +96,24 @@ mod tests {
     fn a_long_file_is_read_in_parts_with_the_numbers_of_its_lines() {
         let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();
         let (_root, workspace) = world(&[("long", &text), ("wide", &"x".repeat(9000)), ("empty", "")]);
-        let whole = read(&workspace, input(json!({"path": "long"}))).unwrap();
+        let whole = read(&workspace, &input(json!({"path": "long"}))).unwrap();
         assert!(whole.starts_with("     1\tline 1\n") && whole.contains("lines 2001 to 5000 are left out"));
-        let part = read(&workspace, input(json!({"path": "long", "from_line": 4999, "lines": 9}))).unwrap();
+        let part = read(&workspace, &input(json!({"path": "long", "from_line": 4999, "lines": 9}))).unwrap();
         assert_eq!(part, "  4999\tline 4999\n  5000\tline 5000\n");
         assert!(
-            read(&workspace, input(json!({"path": "long", "from_line": 5001}))).unwrap_err().contains("5000 lines")
+            read(&workspace, &input(json!({"path": "long", "from_line": 5001}))).unwrap_err().contains("5000 lines")
         );
-        assert!(read(&workspace, input(json!({"path": "wide"}))).unwrap().contains("7000 bytes left out"));
-        assert_eq!(read(&workspace, input(json!({"path": "empty"}))).unwrap(), "(the file is empty)");
+        assert!(read(&workspace, &input(json!({"path": "wide"}))).unwrap().contains("7000 bytes left out"));
+        assert_eq!(read(&workspace, &input(json!({"path": "empty"}))).unwrap(), "(the file is empty)");
     }
 
     #[test]
     fn what_is_no_text_or_outside_is_an_error_in_words() {
         let (root, workspace) = world(&[]);
         std::fs::write(root.path().join("binary"), [0xff, 0xfe, 0]).unwrap();
-        assert!(read(&workspace, input(json!({"path": "binary"}))).unwrap_err().contains("no text"));
+        assert!(read(&workspace, &input(json!({"path": "binary"}))).unwrap_err().contains("no text"));
         for path in ["/etc/passwd", "../x"] {
-            assert!(read(&workspace, input(json!({"path": path}))).unwrap_err().contains("outside of the workspace"));
+            assert!(read(&workspace, &input(json!({"path": path}))).unwrap_err().contains("outside of the workspace"));
             let written = write(&workspace, &input(json!({"path": path, "content": ""})));
             assert!(written.unwrap_err().contains("outside of the workspace"));
             assert!(list(&workspace, &input(json!({"path": path}))).is_err());

@@ -36,7 +36,7 @@ impl Toolbox {
             return Err(format!("the arguments are no JSON object, so nothing was done: {written}"));
         }
         let returned = match call.fn_name.as_str() {
-            "read" => files::read(&self.workspace, read(input)?),
+            "read" => files::read(&self.workspace, &read(input)?),
             "write" => files::write(&self.workspace, &read(input)?),
             "edit" => edit::edit(&self.workspace, read(input)?),
             "multi_edit" => edit::multi_edit(&self.workspace, &read(input)?),
@@ -152,6 +152,6 @@ pub(crate) mod testing {
 
     /// The input of a tool.
     pub(crate) fn input<T: DeserializeOwned>(input: Value) -> T {
-        read(&input).unwrap()
+        serde_json::from_value(input).unwrap()
     }
 }

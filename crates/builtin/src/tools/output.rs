@@ -33,8 +33,7 @@ mod tests {
         let text = format!("BEGIN{}END", "ä".repeat(MOST));
         let short = bounded(&text);
         assert!(short.len() < MOST + 100 && short.starts_with("BEGIN") && short.ends_with("END"));
-        let left_out =
-            text.len() - (short.len() - short[short.find('\n').unwrap()..short.rfind('\n').unwrap() + 1].len());
+        let left_out = text.len() - (short.len() - short[short.find('\n').unwrap()..=short.rfind('\n').unwrap()].len());
         assert!(short.contains(&format!("{left_out} bytes left out")), "{left_out}");
         assert_eq!(bounded("short"), "short");
     }
