@@ -71,7 +71,10 @@ fn answered(status: u16, body: &str, headers: &reqwest::header::HeaderMap) -> Fa
     Failure {
         class: class_of_answer(Some(status), &json.to_string()).or_else(|| class_of_answer(Some(status), body)),
         status: Some(status),
-        message: format!("{status}: {}", message_of(&json).unwrap_or(body.trim())),
+        message: match message_of(&json).unwrap_or(body.trim()) {
+            "" => format!("the provider answered with status {status}"),
+            words => format!("{status}: {words}"),
+        },
         again: by_headers(headers).or_else(|| by_body(&json)),
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    CacheControl, ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent, StopReason,
-    Tool, ToolCall, Usage,
+    CacheControl, ChatMessage, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, MessageContent, ReasoningEffort,
+    StopReason, Tool, ToolCall, Usage,
 };
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
@@ -19,6 +19,8 @@ use crate::key::Secret;
 
 /// How long a connection may take to stand.
 const CONNECT: Duration = Duration::from_secs(30);
+/// How the names of `OpenAI`'s models begin that think before they answer.
+const THINKING: &[&str] = &["gpt-5", "gpt-6", "o1", "o3", "o4", "codex"];
 /// The kind of the event by which a Responses stream tells that it failed.
 const FAILED: &str = "response.failed";
 
@@ -120,15 +122,20 @@ impl Model {
             .with_capture_usage(true)
             .with_capture_content(true)
             .with_capture_tool_calls(true)
-            // Servers that only resemble the first of their kind refuse thoughts that are sent back.
-            .with_capture_reasoning_content(protocol != Protocol::ChatCompletions)
+            .with_capture_reasoning_content(sends_thoughts_back(protocol, &setup.model))
             .with_raw_frame_fn(move |_, frame| {
                 if frame.event == Some(FAILED) || frame.data.contains(FAILED) {
                     *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(frame.data.to_owned());
                 }
             });
+        if matches!(protocol, Protocol::Responses | Protocol::ChatCompletions) {
+            // Of a name such as `…-max` the client would make a shorter one and an effort, but for those who gave one. This
+            // one is of a form that these protocols do not have, and is not sent.
+            options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
+        }
         if protocol == Protocol::Responses {
-            options = options.with_prompt_cache_key(session);
+            // With thoughts, the client asks for a summary of them too, which not every account may have.
+            options = options.with_prompt_cache_key(session).with_extra_body(json!({"reasoning": {}}));
         }
         if let Some(most) = provider.max_output {
             options = options.with_max_tokens(most);
@@ -199,6 +206,16 @@ impl Model {
         }
         messages.insert(0, system);
         ChatRequest::new(messages).with_tools(tools.iter().cloned())
+    }
+}
+
+/// Whether what the model thought is sent back with the next request, as the protocols want it of models that think. Others
+/// refuse to be asked for it, and so do servers that only resemble the first of their kind.
+fn sends_thoughts_back(protocol: Protocol, model: &str) -> bool {
+    match protocol {
+        Protocol::Messages | Protocol::Gemini => true,
+        Protocol::Responses => THINKING.iter().any(|beginning| model.starts_with(beginning)),
+        Protocol::ChatCompletions => false,
     }
 }
 

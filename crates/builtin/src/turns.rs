@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use genai::chat::Tool;
+use genai::chat::{ChatMessage, Tool, ToolCall};
 use ralphloop_agent::Class;
 use ralphloop_agent::builtin::{Limits, Setup};
 use ralphloop_engine::process::{Environment, Spawner};
@@ -16,7 +16,7 @@ use crate::instructions;
 use crate::key::Secret;
 use crate::model::{Answer, Model, Tokens};
 use crate::stream::{End, Stream};
-use crate::tools::{Toolbox, offered};
+use crate::tools::{Returned, Toolbox, offered};
 use crate::workspace::Workspace;
 
 /// How often a request is sent again that failed for a reason that passes.
@@ -25,6 +25,8 @@ const TRIES: u32 = 3;
 const PATIENCE: Duration = Duration::from_mins(1);
 /// How often at most it is said that an answer is coming in.
 const ALIVE: Duration = Duration::from_secs(1);
+/// How often it is said that a tool is at work.
+const AT_WORK: Duration = Duration::from_secs(5);
 /// What the model is told if its answer was longer than it may be.
 const GO_ON: &str = "Your answer was cut off, since it was as long as an answer may be. Go on, in smaller pieces.";
 
@@ -141,11 +143,22 @@ impl<W: Write> Turns<W> {
             }
             let mut results = Vec::new();
             for (call, id) in calls.into_iter().zip(&ids) {
-                let result = self.toolbox.call(&call).await;
+                let result = self.carry_out(&call).await?;
                 self.stream.tool_returned(id, &result)?;
                 results.push((call, result.unwrap_or_else(|why| format!("Error: {why}"))));
             }
             self.talk.returned(results);
+        }
+    }
+
+    /// What a call comes to. A command that is silent for long is no agent that hangs: whoever watches is told so meanwhile.
+    async fn carry_out(&mut self, call: &ToolCall) -> io::Result<Returned> {
+        let mut running = std::pin::pin!(self.toolbox.call(call));
+        loop {
+            match tokio::time::timeout(AT_WORK, &mut running).await {
+                Ok(returned) => return Ok(returned),
+                Err(_) => self.stream.alive()?,
+            }
         }
     }
 
@@ -187,7 +200,7 @@ impl<W: Write> Turns<W> {
     }
 
     /// One answer. What fails for a reason that passes is tried again.
-    async fn ask(&mut self, messages: &[genai::chat::ChatMessage]) -> io::Result<Result<Answer, Failure>> {
+    async fn ask(&mut self, messages: &[ChatMessage]) -> io::Result<Result<Answer, Failure>> {
         let mut tries = 0;
         loop {
             let Self { model, stream, system, tools, .. } = self;

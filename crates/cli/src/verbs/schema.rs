@@ -83,6 +83,7 @@ fn config() -> Value {
         |about: &str| json!({ "type": "object", "description": about, "additionalProperties": { "type": "object" } });
     properties.insert("agents".to_owned(), table("Agents of your own, by name."));
     properties.insert("prices".to_owned(), table("Prices of models, by the beginning of their names."));
+    properties.insert("providers".to_owned(), table("Providers for the built-in agent, by name."));
     properties.insert("roles".to_owned(), table("Roles of a relay, by name."));
     properties.insert(
         "generate".to_owned(),

@@ -19,6 +19,7 @@ const KEY: &str = "the quick brown lamp 4711";
 const CACHE: CacheUse = CacheUse { read: 600, written: 100 };
 
 /// A way to speak with a provider.
+#[derive(Clone, Copy)]
 struct Way {
     provider: &'static str,
     model: &'static str,
@@ -423,6 +424,39 @@ fn the_prompt_is_cached_and_the_project_says_what_it_wants() {
     assert_eq!(marks, [1, 1], "the last message alone");
     assert!(requests[1]["messages"][2].to_string().contains("cache_control"));
     assert!(Path::new(requests[0]["model"].as_str().unwrap()).ends_with(MESSAGES.model));
+}
+
+#[test]
+fn the_models_name_is_sent_as_it_was_given() {
+    for (way, model) in
+        [(RESPONSES, "gpt-5.1-codex-max"), (COMPLETIONS, "qwen/qwen-max"), (COMPLETIONS, "local:7b-low")]
+    {
+        let (scene, api) = Way { model, ..way }.world(one(honest()));
+        Way { model, ..way }.run(&scene, &["--no-gates"]).exits(0);
+        let sent: Value = serde_json::from_slice(&api.requests()[0].body).unwrap();
+        assert_eq!(sent["model"], model);
+        assert!(sent["reasoning_effort"].is_null() && sent["reasoning"]["effort"].is_null(), "{sent:#}");
+    }
+}
+
+#[test]
+fn a_silent_command_is_not_taken_for_an_agent_that_hangs() {
+    let patient = StoryScript::when(&["Bulb"]).run("sleep 14; echo bulb > alpha.txt").say(COMPLETE);
+    let (scene, _api) = MESSAGES.world(one(patient));
+    MESSAGES.run(&scene, &["--idle-timeout", "10", "--max-retries", "0"]).exits(0);
+    landed_once(&scene, "S1", "alpha.txt");
+}
+
+#[test]
+fn in_the_sandbox_it_works_and_its_commands_stay_inside() {
+    let script = StoryScript::when(&["Bulb"])
+        .run("echo x > ../home/escaped; echo bulb > alpha.txt")
+        .say(&format!("Done.\n{COMPLETE}"));
+    let (scene, _api) = MESSAGES.world(one(script));
+    MESSAGES.run(&scene, &["--sandbox", "workspace", "--no-gates"]).exits(0).says("the sandbox");
+    landed_once(&scene, "S1", "alpha.txt");
+    assert!(!scene.outside("home/escaped").exists());
+    scene.nothing_runs();
 }
 
 #[test]
