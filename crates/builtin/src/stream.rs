@@ -193,3 +193,119 @@ fn reason_of(class: Option<Class>) -> &'static str {
         Some(_) => "api_error",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use genai::chat::{ChatMessage, ToolCall};
+    use ralphloop_agent::client::Format;
+    use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
+    use ralphloop_agent::event::{AgentEvent, Stream as Of};
+    use ralphloop_core::evidence::{AgentEnd, AgentReport};
+    use ralphloop_core::ids::StoryId;
+    use ralphloop_core::signal::SignalGrammar;
+    use ralphloop_core::units::Timestamp;
+
+    use super::*;
+
+    fn failure(class: Option<Class>, status: Option<u16>) -> Failure {
+        Failure { class, status, message: "words".to_owned(), again: None }
+    }
+
+    /// What whoever started the agent makes of its lines.
+    fn read(lines: &[u8]) -> (AgentReport, Vec<AgentEvent>) {
+        let mut decoder = Decoder::new(Format::Claude, "the prompt", LOOP_AFTER);
+        let mut events = Vec::new();
+        decoder.push(Of::Stdout, lines, &mut events);
+        let ending = Ending {
+            process: ProcessEnd::Exited { code: 0 },
+            story: &StoryId::from("S1"),
+            grammar: &SignalGrammar::default(),
+            clock: &Clock { now: Timestamp(0), zone: jiff::tz::TimeZone::UTC },
+            took: Duration::ZERO,
+            sign_in: Some("set the key"),
+        };
+        (decoder.finish(ending, &mut events), events)
+    }
+
+    fn told(end: &End) -> AgentReport {
+        let mut out = Vec::new();
+        let mut stream = Stream::new(&mut out, Redactor::new([("A_KEY", "hidden-lamp-4711")]), "p/m".to_owned());
+        stream.begins().unwrap();
+        stream.ends(end, 3, Some(Tokens { input: 100, cache_read: 60, cache_written: 10, output: 5 })).unwrap();
+        read(&out).0
+    }
+
+    #[test]
+    fn every_way_in_which_it_ends_is_read_as_what_it_is_with_its_tokens() {
+        let message = "words".to_owned();
+        for (class, status, end) in [
+            (Some(Class::Overloaded), Some(529), AgentEnd::Overloaded { message: message.clone() }),
+            (Some(Class::Overloaded), None, AgentEnd::Overloaded { message: message.clone() }),
+            (Some(Class::Network), None, AgentEnd::Network { message: message.clone() }),
+            (Some(Class::NoCredit), Some(429), AgentEnd::NoCredit { message: message.clone() }),
+            (Some(Class::ModelUnknown), Some(404), AgentEnd::ModelUnknown { message: message.clone() }),
+            (Some(Class::PromptTooLong), Some(400), AgentEnd::PromptTooLong { message: message.clone() }),
+            (Some(Class::Limit), Some(429), AgentEnd::Limit { resets_at: None, message: message.clone() }),
+            (
+                Some(Class::SignIn),
+                Some(401),
+                AgentEnd::SignIn { message: message.clone(), remedy: Some("set the key".to_owned()) },
+            ),
+            (None, Some(400), AgentEnd::Error { message }),
+        ] {
+            let report = told(&End::Failed(failure(class, status)));
+            assert_eq!(report.end, end, "{class:?} {status:?}");
+            let usage = report.usage;
+            assert_eq!((usage.input_tokens, usage.output_tokens), (Some(100), Some(5)));
+            assert_eq!((usage.cache_read_tokens, usage.cache_write_tokens), (Some(60), Some(10)));
+        }
+        assert_eq!(told(&End::Finished("done".to_owned())).end, AgentEnd::Finished);
+        assert_eq!(told(&End::Finished(String::new())).end, AgentEnd::NoFinalMessage);
+        let limit = told(&End::Limit("429 overloaded: usage limit reached".to_owned()));
+        assert!(matches!(limit.end, AgentEnd::Error { .. }), "a limit of our own is none of the provider's: {limit:?}");
+        let reset = jiff::Timestamp::from_second(1_800_000_000).unwrap();
+        let limit = Failure { again: Some(reset), ..failure(Some(Class::Limit), Some(429)) };
+        let end = told(&End::Failed(limit)).end;
+        assert!(matches!(end, AgentEnd::Limit { resets_at: Some(Timestamp(1_800_000_000_000)), .. }), "{end:?}");
+        let missing = told(&End::NotStarted(Class::SignIn, "X is not set".to_owned())).end;
+        assert!(matches!(missing, AgentEnd::SignIn { .. }), "{missing:?}");
+    }
+
+    #[test]
+    fn what_it_does_is_seen_as_it_goes_and_no_secret_with_it() {
+        let call = ToolCall {
+            call_id: "provider-id".to_owned(),
+            fn_name: "bash".to_owned(),
+            fn_arguments: json!({"command": "echo hidden-lamp-4711"}),
+            thought_signatures: None,
+        };
+        let answer = Answer {
+            text: "I look".to_owned(),
+            thoughts: "hm".to_owned(),
+            calls: vec![call.clone()],
+            message: ChatMessage::assistant(vec![call]),
+            cut: false,
+            tokens: None,
+        };
+        let mut out = Vec::new();
+        let mut stream = Stream::new(&mut out, Redactor::new([("A_KEY", "hidden-lamp-4711")]), "p/m".to_owned());
+        stream.begins().unwrap();
+        stream.answered(1, &answer, &["call_1_1".to_owned()]).unwrap();
+        stream.tool_returned("call_1_1", &Err("hidden-lamp-4711 \"quoted\"".to_owned())).unwrap();
+        stream.tries_again(&failure(Some(Class::Overloaded), Some(529)), (1, 3), Duration::from_secs(4)).unwrap();
+        stream.ends(&End::Finished("done".to_owned()), 1, None).unwrap();
+        assert!(!String::from_utf8(out.clone()).unwrap().contains("hidden-lamp"));
+        let (report, events) = read(&out);
+        assert_eq!(report.usage.input_tokens, None, "what is not known is no zero");
+        assert_eq!(report.model.as_deref(), Some("p/m"));
+        let seen = |wanted: &dyn Fn(&AgentEvent) -> bool| events.iter().any(wanted);
+        assert!(seen(&|event| matches!(event, AgentEvent::Thought { text } if text == "hm")));
+        assert!(seen(
+            &|event| matches!(event, AgentEvent::ToolFinished { ok: false, output, .. } if output.contains("[redacted]"))
+        ));
+        assert!(seen(&|event| matches!(event, AgentEvent::Retrying { attempt: 1, of: 3, .. })));
+        assert!(!seen(&|event| matches!(event, AgentEvent::Raw { .. })), "{events:#?}");
+    }
+}

@@ -440,6 +440,42 @@ fn the_models_name_is_sent_as_it_was_given() {
 }
 
 #[test]
+fn its_commands_are_bounded_in_time_and_output_and_leave_nothing_behind() {
+    let bash = |command: &str| ("bash", json!({"command": command}));
+    let script = StoryScript::when(&["Bulb"])
+        .together(&[
+            ("bash", json!({"command": "echo begun; sleep 100", "timeout_seconds": 1})),
+            bash("seq 1 100000"),
+            bash("cat; echo the-input-is-empty; exit 3"),
+            bash("setsid sleep 400 >/dev/null 2>&1 & echo left"),
+            bash("true"),
+            ("write", json!({"path": "alpha.txt", "content": "bulb\n"})),
+            ("write", json!({"path": "README.md", "content": "another word\n"})),
+        ])
+        .call("diff", &json!({}))
+        .say(COMPLETE);
+    let (scene, api) = MESSAGES.world(one(script));
+    scene.write("README.md", "a word\n");
+    scene.commit_all("Words");
+    MESSAGES.run(&scene, &["--no-gates"]).exits(0);
+    let sent = sent_back(&api);
+    for wanted in [
+        "Error: begun\\n[it was ended after its time limit of 1s]",
+        "bytes left out …",
+        "100000",
+        "Error: the-input-is-empty\\n[it exited with code 3]",
+        "left\\n\\n[what it left running was ended]",
+        "(no output)",
+        "-a word\\n+another word",
+        "New files:\\nalpha.txt",
+    ] {
+        assert!(sent.contains(wanted), "{wanted} in {sent}");
+    }
+    assert!(sent.len() < 80_000, "{}", sent.len());
+    scene.nothing_runs();
+}
+
+#[test]
 fn a_silent_command_is_not_taken_for_an_agent_that_hangs() {
     let patient = StoryScript::when(&["Bulb"]).run("sleep 14; echo bulb > alpha.txt").say(COMPLETE);
     let (scene, _api) = MESSAGES.world(one(patient));
