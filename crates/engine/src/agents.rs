@@ -79,7 +79,7 @@ pub(crate) fn signed_in_by(sign_in: &SignIn) -> Option<String> {
 }
 
 /// What the key of a provider shows by, without running anything.
-pub(crate) fn key_from(key: &Key) -> Option<String> {
+pub fn key_from(key: &Key) -> Option<String> {
     match key {
         Key::None => Some("no key, which it does not want".to_owned()),
         Key::Variables(names) => names.iter().find(|name| is_set(name)).cloned(),

@@ -324,8 +324,6 @@ fn without_a_key_nothing_is_asked_and_it_is_said_which_one_is_missing() {
     scene.set_env(RESPONSES.variable, "");
     RESPONSES.run(&scene, &[]).exits(6).says("set OPENAI_API_KEY to a key of openai");
     assert!(api.requests().is_empty());
-    let doctor = scene.run(&["doctor"]);
-    drop(doctor);
     users_settings(&scene, "agent = \"builtin:openai/gpt-5\"\n");
     scene.run(&["doctor"]).exits(6).says("builtin:openai/gpt-5 has no key of openai").says("set OPENAI_API_KEY");
     scene.set_env(RESPONSES.variable, KEY);
@@ -335,6 +333,14 @@ fn without_a_key_nothing_is_asked_and_it_is_said_which_one_is_missing() {
         .exits(0)
         .says("builtin   the built-in agent: here, ralphloop")
         .says("signed in by OPENAI_API_KEY");
+    users_settings(
+        &scene,
+        "agent = \"builtin:house/m\"\n[providers.house]\nprotocol = \"messages\"\nurl = \"http://127.0.0.1:1\"\n\
+         key_variable = \"HOUSE_KEY\"\n",
+    );
+    scene.run(&["agents"]).exits(0).says("builtin   the built-in agent: here").says("sign-in not seen");
+    scene.set_env("HOUSE_KEY", KEY);
+    scene.run(&["agents"]).exits(0).says("signed in by HOUSE_KEY").never_says(KEY);
 }
 
 #[test]
