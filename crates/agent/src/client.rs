@@ -6,6 +6,7 @@ use ralphloop_core::ids::AgentId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::builtin::{self, KNOWN_PROVIDERS, Limits, Provider, Setup};
 pub use crate::clients::{KNOWN, KnownClient, Reports, SignIn, Source};
 
 /// How an agent's output reads.
@@ -133,6 +134,19 @@ pub enum AgentError {
         /// The agent.
         name: String,
     },
+    /// The built-in agent is named without a model, or with one that does not say whose it is.
+    #[error(
+        "the built-in agent needs a provider and a model: builtin:PROVIDER/MODEL, such as builtin:anthropic/claude-sonnet-4-5"
+    )]
+    NoProvider,
+    /// No provider of that name.
+    #[error("unknown provider {name:?}; known: {known}; any other can be described in a table [providers.{name}]")]
+    UnknownProvider {
+        /// What was asked for.
+        name: String,
+        /// The names that are known.
+        known: String,
+    },
     /// An extra argument that ralphloop gives itself, or that would break its reading.
     #[error("the argument {argument:?} is not yours to give to {agent}: ralphloop decides on {flag} itself{}", model_hint(.flag))]
     ReservedArgument {
@@ -164,6 +178,43 @@ pub struct OwnClient {
     pub prompt: PromptDelivery,
 }
 
+/// What the name of an agent is looked up in, beside the known ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roster {
+    /// Agents of the user's own. One hides a known agent of the same name.
+    pub own: Vec<OwnClient>,
+    /// Providers of the user's own, for the built-in agent. One hides a known provider of the same name.
+    pub providers: Vec<Provider>,
+    /// Within what the built-in agent stays.
+    pub limits: Limits,
+    /// The program that is the built-in agent: this one.
+    pub program: String,
+}
+
+impl Default for Roster {
+    /// Nothing of the user's own.
+    fn default() -> Self {
+        let program = KNOWN.iter().find(|client| client.is_built_in()).map_or(builtin::NAME, |client| client.program);
+        Self { own: Vec::new(), providers: Vec::new(), limits: Limits::default(), program: program.to_owned() }
+    }
+}
+
+impl Roster {
+    fn setup(&self, model: Option<&str>) -> Result<Setup, AgentError> {
+        let (name, model) = model.and_then(|model| model.split_once('/')).ok_or(AgentError::NoProvider)?;
+        if name.is_empty() || model.is_empty() {
+            return Err(AgentError::NoProvider);
+        }
+        let own = self.providers.iter().find(|own| own.name == name).cloned();
+        let provider = own.or_else(|| Provider::known(name)).ok_or_else(|| {
+            let own = self.providers.iter().map(|own| own.name.as_str());
+            let known = own.chain(KNOWN_PROVIDERS.iter().map(|known| known.name)).collect::<Vec<_>>().join(", ");
+            AgentError::UnknownProvider { name: name.to_owned(), known }
+        })?;
+        Ok(Setup { provider, model: model.to_owned(), limits: self.limits })
+    }
+}
+
 /// An agent as the user chose it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
@@ -179,6 +230,8 @@ pub struct Agent {
     /// Its client, if it was chosen by the name of one; otherwise it is started by a command, with no arguments but its
     /// own.
     client: Option<&'static KnownClient>,
+    /// What the built-in agent is told of itself, if it is that one.
+    setup: Option<Box<Setup>>,
 }
 
 /// How a process is to be started.
@@ -232,15 +285,15 @@ impl Agent {
     /// # Errors
     /// No client has that name ([`AgentError::UnknownAgent`]).
     pub fn named(choice: &str) -> Result<Self, AgentError> {
-        Self::chosen(choice, &[])
+        Self::chosen(choice, &Roster::default())
     }
 
-    /// One of the user's `own` agents, or a known one, as `NAME` or `NAME:MODEL`. An own agent hides a known one of the
-    /// same name.
+    /// One of the user's own agents, or a known one, as `NAME` or `NAME:MODEL`.
     ///
     /// # Errors
     /// Nothing has that name, or what has it cannot be started so.
-    pub fn chosen(choice: &str, own: &[OwnClient]) -> Result<Self, AgentError> {
+    pub fn chosen(choice: &str, roster: &Roster) -> Result<Self, AgentError> {
+        let own = &roster.own;
         let (name, model) = match choice.split_once(':') {
             Some((name, model)) => (name.trim(), Some(model.trim()).filter(|model| !model.is_empty())),
             None => (choice.trim(), None),
@@ -257,6 +310,11 @@ impl Agent {
             });
         };
         let mut arguments: Vec<String> = client.arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let setup = client.is_built_in().then(|| roster.setup(model)).transpose()?;
+        if let Some(setup) = &setup {
+            // All of it are names, numbers and texts, which JSON can hold.
+            arguments.push(serde_json::to_string(setup).unwrap_or_default());
+        }
         if let Some(model) = model {
             arguments.extend([client.model_flag.to_owned(), model.to_owned()]);
         }
@@ -264,10 +322,11 @@ impl Agent {
             name: client.name.to_owned(),
             model: model.map(str::to_owned),
             format: client.format,
-            program: client.program.to_owned(),
+            program: if client.is_built_in() { roster.program.clone() } else { client.program.to_owned() },
             arguments,
             prompt: client.prompt,
             client: Some(client),
+            setup: setup.map(Box::new),
         })
     }
 
@@ -298,7 +357,8 @@ impl Agent {
         let Some(client) = self.client else { return Ok(self) };
         for argument in extra {
             let flag = argument.split_once('=').map_or(argument.as_str(), |(flag, _)| flag);
-            if client.reserved.contains(&flag) || flag == client.model_flag {
+            // The built-in agent is set by settings alone.
+            if client.is_built_in() || client.reserved.contains(&flag) || flag == client.model_flag {
                 return Err(AgentError::ReservedArgument {
                     agent: self.name,
                     argument: argument.clone(),
@@ -329,6 +389,7 @@ impl Agent {
             arguments: words.collect(),
             prompt: if format == Format::Acp { PromptDelivery::Conversation } else { PromptDelivery::Stdin },
             client: None,
+            setup: None,
         })
     }
 
@@ -371,8 +432,16 @@ impl Agent {
     }
 
     /// What signs it in, if it is a known client.
-    pub fn sign_in(&self) -> Option<&'static str> {
-        self.client.map(|client| client.sign_in.command)
+    pub fn sign_in(&self) -> Option<String> {
+        match self.setup() {
+            Some(Setup { provider, .. }) => Some(provider.key.remedy(&provider.name)),
+            None => self.client.map(|client| client.sign_in.command.to_owned()),
+        }
+    }
+
+    /// What the built-in agent is told of itself, if it is that one.
+    pub fn setup(&self) -> Option<&Setup> {
+        self.setup.as_deref()
     }
 
     /// How it is started.
@@ -444,27 +513,57 @@ mod tests {
             model_flag: Some("--use".to_owned()),
             prompt: PromptDelivery::Argument,
         };
-        let agent = Agent::chosen("codex:small:7b", std::slice::from_ref(&own)).unwrap();
+        let roster = |own: OwnClient| Roster { own: vec![own], ..Roster::default() };
+        let agent = Agent::chosen("codex:small:7b", &roster(own.clone())).unwrap();
         let invocation = agent.invocation();
         assert_eq!((agent.name.as_str(), agent.format, agent.caution()), ("codex", Format::Text, None));
         assert_eq!(invocation.program, "local");
         assert_eq!(invocation.arguments, ["--url", "http://127.0.0.1:1", "--use", "small:7b"]);
         assert_eq!(invocation.prompt, PromptDelivery::Argument);
         let own = OwnClient { model_flag: None, ..own };
-        assert!(matches!(Agent::chosen("codex:x", &[own]), Err(AgentError::TakesNoModel { .. })));
+        assert!(matches!(Agent::chosen("codex:x", &roster(own)), Err(AgentError::TakesNoModel { .. })));
     }
 
     #[test]
     fn every_client_is_told_its_model_before_its_last_arguments_and_is_not_told_to_go_on_with_a_session() {
         for client in KNOWN {
-            let arguments = Agent::named(&format!("{}:m-1", client.name)).unwrap().invocation().arguments;
-            let model = arguments.iter().position(|argument| argument == "m-1").unwrap();
+            let named = if client.is_built_in() { "anthropic/m-1" } else { "m-1" };
+            let arguments = Agent::named(&format!("{}:{named}", client.name)).unwrap().invocation().arguments;
+            let model = arguments.iter().position(|argument| argument == named).unwrap();
             assert_eq!(arguments[model - 1], client.model_flag, "{}", client.name);
             assert_eq!(&arguments[model + 1..], client.last_arguments, "{}", client.name);
             assert!(!arguments.iter().any(|argument| ["resume", "continue"].iter().any(|w| argument.contains(w))));
-            let refused = Agent::named(client.name).unwrap().with_arguments(&[client.model_flag.to_owned()]);
+            let refused = Agent::named(&format!("{}:{named}", client.name))
+                .unwrap()
+                .with_arguments(&[client.model_flag.to_owned()]);
             assert!(matches!(refused, Err(AgentError::ReservedArgument { .. })), "{}", client.name);
         }
+    }
+
+    #[test]
+    fn the_built_in_agent_is_this_program_with_a_provider_that_is_known_or_the_users_own() {
+        let local = Provider { url: "http://127.0.0.1:1/v1".to_owned(), ..Provider::known("ollama").unwrap() };
+        let roster = Roster {
+            providers: vec![local, Provider { name: "mine".to_owned(), ..Provider::known("openai").unwrap() }],
+            program: "/opt/ralphloop".to_owned(),
+            ..Roster::default()
+        };
+        let agent = Agent::chosen("builtin:ollama/qwen3:8b", &roster).unwrap();
+        let setup = agent.setup().unwrap();
+        assert_eq!((setup.model.as_str(), setup.provider.url.as_str()), ("qwen3:8b", "http://127.0.0.1:1/v1"));
+        assert_eq!(agent.id().0, "builtin:ollama/qwen3:8b");
+        let Invocation { program, arguments, .. } = agent.invocation();
+        assert_eq!(program, "/opt/ralphloop");
+        assert_eq!(serde_json::from_str::<Setup>(&arguments[1]).unwrap(), *setup);
+        assert!(Agent::chosen("builtin:mine/gpt-5", &roster).is_ok());
+        for wrong in ["builtin", "builtin:gpt-5", "builtin:openai/", "builtin:/gpt-5"] {
+            assert_eq!(Agent::chosen(wrong, &roster), Err(AgentError::NoProvider), "{wrong}");
+        }
+        let error = Agent::chosen("builtin:nobody/gpt-5", &roster).unwrap_err().to_string();
+        assert!(error.contains("mine, anthropic, openai") && error.contains("[providers.nobody]"), "{error}");
+        let openai = Agent::named("builtin:openai/gpt-5").unwrap();
+        assert!(openai.sign_in().unwrap().contains("OPENAI_API_KEY"));
+        assert!(matches!(openai.with_arguments(&["--x".to_owned()]), Err(AgentError::ReservedArgument { .. })));
     }
 
     #[test]

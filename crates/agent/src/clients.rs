@@ -91,6 +91,11 @@ impl KnownClient {
         line
     }
 
+    /// It is this program itself, and so always here.
+    pub fn is_built_in(&self) -> bool {
+        self.name == crate::builtin::NAME
+    }
+
     /// Variables that it gets, unless the user has set them.
     pub fn environment(&self) -> &'static [(&'static str, &'static str)] {
         self.environment
@@ -509,5 +514,37 @@ pub const KNOWN: &[KnownClient] = &[
         last_arguments: &[],
         environment: &[("GOOSE_MODE", "auto")],
         reserved: &["run", "-i", "--instructions", "-t", "--text", "-r", "--resume", "--name", "-n"],
+    },
+    KnownClient {
+        name: crate::builtin::NAME,
+        title: "the built-in agent",
+        program: "ralphloop",
+        format: Format::Claude,
+        prompt: PromptDelivery::Stdin,
+        install: "it is a part of ralphloop",
+        caution: "builtin does what its model asks for without questions, since nobody is there to answer them: its files \
+                  are those of the repository, but its commands can do here whatever you can",
+        sign_in: SignIn {
+            variables: &[
+                "ANTHROPIC_API_KEY",
+                "OPENAI_API_KEY",
+                "GEMINI_API_KEY",
+                "GOOGLE_API_KEY",
+                "OPENROUTER_API_KEY",
+            ],
+            files: &[],
+            command: "set the key of a provider, such as ANTHROPIC_API_KEY, or describe one in a table [providers.NAME]",
+        },
+        limits: "the status, headers and body of the provider's answer",
+        usage: Reports::Tokens,
+        billed_by: &[],
+        folders: &[],
+        settings: &[],
+        known_from: Source::Tests(env!("CARGO_PKG_VERSION")),
+        arguments: &["__agent"],
+        model_flag: "--model",
+        last_arguments: &[],
+        environment: &[],
+        reserved: &[],
     },
 ];

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod acp;
+pub mod builtin;
 pub mod chain;
 mod classify;
 mod claude;
@@ -29,3 +30,5 @@ mod repeat;
 pub mod sanitize;
 mod text;
 mod trace;
+
+pub use classify::{Class, class_of_answer};

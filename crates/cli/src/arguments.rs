@@ -103,6 +103,15 @@ pub(crate) enum Verb {
     /// The run of a screen: takes its order on the standard input, and ends with it unless it is let go
     #[command(name = "__leashed", hide = true)]
     Leashed,
+    /// The built-in agent: takes its prompt on the standard input
+    #[command(name = "__agent", hide = true)]
+    BuiltinAgent {
+        /// Its provider, model and limits, as JSON
+        setup: String,
+        /// Its model for people, who see the list of processes
+        #[arg(long)]
+        model: Option<String>,
+    },
     /// The scripted agent of the demo
     #[command(name = "__demo-agent", hide = true)]
     DemoAgent {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::CommandFactory as _;
+use ralphloop_agent::builtin::{KNOWN_PROVIDERS, KnownProvider};
 use ralphloop_agent::client::{KNOWN, PromptDelivery, Reports, Source};
 use ralphloop_spec::{Code, ErrorClass};
 use serde_json::Value;
@@ -91,6 +92,17 @@ fn the_document_of_the_agents_has_the_table_of_the_known_ones() {
             writeln!(table, "| `{name}` | {title} | `{variables}{line}` | {prompt} | {usage} | {limits} | {source} |");
     }
     compare_part("agents.md", "known agents", &table);
+}
+
+#[test]
+fn the_document_of_the_agents_has_the_table_of_the_known_providers() {
+    let mut table = "| provider | protocol | address | key |\n|---|---|---|---|\n".to_owned();
+    for KnownProvider { name, protocol, url, variables } in KNOWN_PROVIDERS {
+        let key = variables.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ");
+        let key = if key.is_empty() { "none" } else { &key };
+        let _ = writeln!(table, "| `{name}` | `{}` | {url} | {key} |", protocol.as_str());
+    }
+    compare_part("agents.md", "known providers", &table);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ralphloop_agent::builtin::Key;
 use ralphloop_agent::client::{KNOWN, KnownClient, SignIn};
 use tokio::task::JoinSet;
 
@@ -29,8 +30,12 @@ pub async fn look(spawner: &Spawner, folder: &std::path::Path, timeout: Duration
     for (place, client) in KNOWN.iter().enumerate() {
         let (spawner, folder) = (spawner.clone(), folder.to_owned());
         asked.spawn(async move {
-            let here = on_path(client.program);
-            let version = if here { version(&spawner, folder, timeout, client.program).await } else { None };
+            let here = is_here(client);
+            let version = match here {
+                true if client.is_built_in() => Some(own_version()),
+                true => version(&spawner, folder, timeout, client.program).await,
+                false => None,
+            };
             (place, Found { client, here, version, signed_in_by: signed_in_by(&client.sign_in) })
         });
     }
@@ -39,9 +44,20 @@ pub async fn look(spawner: &Spawner, folder: &std::path::Path, timeout: Duration
     found.into_iter().map(|(_, found)| found).collect()
 }
 
-/// The agent that is taken if none is named: the first known one that is here, else the first.
+/// The agent that is taken if none is named: the first known one that is here, else the first. Never the built-in one, of
+/// which nobody can know with whose model it is to work.
 pub fn usual() -> &'static KnownClient {
-    KNOWN.iter().find(|client| on_path(client.program)).unwrap_or(&KNOWN[0])
+    KNOWN.iter().find(|client| !client.is_built_in() && is_here(client)).unwrap_or(&KNOWN[0])
+}
+
+/// Whether the program of a known agent is here.
+pub fn is_here(client: &KnownClient) -> bool {
+    client.is_built_in() || on_path(client.program)
+}
+
+/// What the built-in agent says of its version.
+pub(crate) fn own_version() -> String {
+    concat!("ralphloop ", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
 /// The first line of what a program says to `--version`, if it says something in time.
@@ -55,10 +71,22 @@ pub(crate) async fn version(spawner: &Spawner, folder: PathBuf, timeout: Duratio
 
 /// What a sign-in shows by: the name of a variable, or the path of a file.
 pub(crate) fn signed_in_by(sign_in: &SignIn) -> Option<String> {
-    let is_set = |name: &&&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    if let Some(variable) = sign_in.variables.iter().find(is_set) {
+    if let Some(variable) = sign_in.variables.iter().find(|name| is_set(name)) {
         return Some((*variable).to_owned());
     }
     let home = std::env::home_dir().unwrap_or_else(|| PathBuf::from("/"));
     sign_in.files.iter().map(|file| home.join(file)).find(|file| file.is_file()).map(|file| file.display().to_string())
+}
+
+/// What the key of a provider shows by, without running anything.
+pub fn key_from(key: &Key) -> Option<String> {
+    match key {
+        Key::None => Some("no key, which it does not want".to_owned()),
+        Key::Variables(names) => names.iter().find(|name| is_set(name)).cloned(),
+        Key::Command(command) => Some(format!("`{command}`, which is run when it works")),
+    }
+}
+
+fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }

@@ -213,13 +213,14 @@ async fn call(
     let process = invoke::process_end(&ending);
     let clock = Clock { now: clock::now(), zone: jiff::tz::TimeZone::system() };
     let story = StoryId::from(FILE);
+    let sign_in = settings.agents.first().sign_in();
     let ending = Ending {
         process,
         story: &story,
         grammar: &settings.grammar,
         clock: &clock,
         took: began.elapsed(),
-        sign_in: settings.agents.first().sign_in(),
+        sign_in: sign_in.as_deref(),
     };
     Ok(decoder.finish(ending, &mut events).end)
 }

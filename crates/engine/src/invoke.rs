@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use ralphloop_agent::builtin::Key;
 use ralphloop_agent::client::{Agent, PromptDelivery};
 use ralphloop_agent::decoder::{Decoder, Errand, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::Stream as AgentStream;
@@ -53,7 +54,13 @@ pub(crate) fn call(
 /// What an agent sees of the environment: what may pass, and the variables that its own client is signed in by.
 pub(crate) fn seen_by(agent: &Agent, passing: &Passing) -> Passing {
     let own = agent.client().into_iter().flat_map(|client| client.sign_in.variables.iter().chain(client.billed_by));
-    passing.clone().and(own.filter_map(|name| Some(format!("{}_*", name.split_once('_')?.0))))
+    let own = own.filter_map(|name| Some(format!("{}_*", name.split_once('_')?.0)));
+    match agent.setup().map(|setup| &setup.provider.key) {
+        // Of the built-in agent it is known which one it needs.
+        Some(Key::Variables(names)) => passing.clone().and(names.iter().cloned()),
+        Some(Key::None | Key::Command(_)) => passing.clone(),
+        None => passing.clone().and(own),
+    }
 }
 
 /// What reads the output of that call, and says what the agent is to be told.

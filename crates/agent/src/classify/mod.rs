@@ -15,7 +15,8 @@ use ralphloop_core::evidence::{AgentEnd, Claim};
 use ralphloop_core::units::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::words::{Class, class_of_failure};
+pub(crate) use self::words::class_of_failure;
+pub use self::words::{Class, class_of_answer};
 use crate::notes::Notes;
 use crate::sanitize;
 use crate::text;

@@ -15,15 +15,24 @@ const STATUS_WORDS: usize = 6;
 
 /// The kinds of failure that a wording or a status can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Class {
+pub enum Class {
+    /// A limit of the account, or of requests in a time.
     Limit,
+    /// The provider cannot answer just now.
     Overloaded,
+    /// The provider cannot be reached.
     Network,
+    /// The key is none, or not allowed to do this.
     SignIn,
+    /// Nothing is left to pay with.
     NoCredit,
+    /// There is no such model.
     ModelUnknown,
+    /// More than the model can read.
     PromptTooLong,
+    /// The client does not work for root.
     RefusedAsRoot,
+    /// The client cannot start.
     CannotStart,
 }
 
@@ -80,12 +89,18 @@ pub(crate) fn class_of_failure(words: &str) -> Option<Class> {
         // `… retried 5 times. Last error: 529 Overloaded`, `exceeded retry limit, last status: 429`.
         let inner = ["last error:", "last status:", "unexpected status", "failed:"];
         let told = inner.iter().find_map(|lead| lower.split_once(lead)).map_or(lower.as_str(), |(_, told)| told);
-        class_of_answer(told)
+        class_of_words(told)
     })
 }
 
+/// The class of what a provider answered with an error, by its body first: one status has several meanings.
+pub fn class_of_answer(status: Option<u16>, body: &str) -> Option<Class> {
+    let by_body = Body::inside(body).as_ref().and_then(Body::class);
+    by_body.or_else(|| status.and_then(|status| Class::of_status(status.into())))
+}
+
 /// The class of what a provider answered, in a client's error: a status, a message, or both.
-fn class_of_answer(answer: &str) -> Option<Class> {
+fn class_of_words(answer: &str) -> Option<Class> {
     let bare = answer.trim_start_matches(|c: char| !c.is_alphanumeric());
     let after_status = bare.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     let names_model = |text: &str| {
@@ -138,7 +153,7 @@ impl Body {
             | "PERMISSION_DENIED" => Some(Class::SignIn),
             "model_not_found" | "not_found_error" | "NOT_FOUND" => Some(Class::ModelUnknown),
             "overloaded_error" | "server_error" | "api_error" | "UNAVAILABLE" | "INTERNAL" => Some(Class::Overloaded),
-            "context_length_exceeded" => Some(Class::PromptTooLong),
+            "context_length_exceeded" | "exceed_context_size_error" => Some(Class::PromptTooLong),
             _ => None,
         });
         let status = self.code.as_u64().and_then(|code| u32::try_from(code).ok());
@@ -197,6 +212,8 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
             "the provider rejected the prompt as too long",
             "turn/start: turn/start failed: input exceeds the maximum length",
             "this model's maximum context length",
+            "this endpoint's maximum context length",
+            "the input token count",
             "your input exceeds the context window",
         ],
     ),
@@ -284,7 +301,7 @@ fn class_of_line(line: &str) -> Option<Class> {
         return Some(Class::RefusedAsRoot);
     }
     if let Some(rest) = line.strip_prefix("api error") {
-        return class_of_answer(rest);
+        return class_of_words(rest);
     }
     let begins = |starts: &[&str]| starts.iter().any(|start| line.starts_with(start));
     if is_unknown_model(&line) {

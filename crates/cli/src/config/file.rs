@@ -9,6 +9,7 @@ use super::keys::{KEYS, Key, Layer, SCREEN};
 use super::origin::{Given, Origin};
 use super::own_agents;
 use super::own_prices;
+use super::own_providers;
 use super::own_retries;
 use super::own_roles;
 use super::screen;
@@ -62,6 +63,10 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
         }
         if name.get_ref() == "retry" {
             layer.retries = own_retries::read(value).map_err(faulty)?;
+            continue;
+        }
+        if name.get_ref() == "providers" {
+            layer.providers = own_providers::read(value, line).map_err(faulty)?;
             continue;
         }
         if name.get_ref() == "roles" {

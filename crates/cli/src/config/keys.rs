@@ -12,6 +12,7 @@ use serde_json::Value as Json;
 use super::origin::{Config, Given, Origin};
 use super::own_agents::OwnAgent;
 use super::own_prices::OwnPrice;
+use super::own_providers::OwnProvider;
 use super::own_retries::OwnRetry;
 use super::own_roles::{OwnRole, RelayRoles};
 use super::screen::{ScreenKeys, ScreenTheme};
@@ -107,6 +108,8 @@ macro_rules! settings {
             pub(crate) prices: Vec<OwnPrice>,
             /// The tables `[retry.KIND]`: how failures of that kind are answered.
             pub(crate) retries: Vec<OwnRetry>,
+            /// The tables `[providers.NAME]`: providers for the built-in agent.
+            pub(crate) providers: Vec<OwnProvider>,
             /// The tables `[roles.NAME]`: roles of a relay.
             pub(crate) roles: Vec<OwnRole>,
             /// The tables `[[generate]]`: files that are made anew where they are in conflict.
@@ -120,6 +123,7 @@ macro_rules! settings {
                     agents: Vec::new(),
                     prices: Vec::new(),
                     retries: Vec::new(),
+                    providers: Vec::new(),
                     roles: Vec::new(),
                     generate: Generated::default(),
                     $($( $name: $default, )+)+
@@ -133,6 +137,7 @@ macro_rules! settings {
             pub(super) agents: Vec<OwnAgent>,
             pub(super) prices: Vec<OwnPrice>,
             pub(super) retries: Vec<OwnRetry>,
+            pub(super) providers: Vec<OwnProvider>,
             pub(super) roles: Vec<OwnRole>,
             pub(super) generate: Option<Generated>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
@@ -175,6 +180,8 @@ macro_rules! settings {
                 settings.prices.extend(layer.prices);
                 settings.retries.retain(|old| layer.retries.iter().all(|new| new.kind != old.kind));
                 settings.retries.extend(layer.retries);
+                settings.providers.retain(|old| layer.providers.iter().all(|new| new.provider.name != old.provider.name));
+                settings.providers.extend(layer.providers);
                 settings.roles.retain(|old| layer.roles.iter().all(|new| new.name != old.name));
                 settings.roles.extend(layer.roles);
                 if let Some(rules) = layer.generate {
@@ -198,6 +205,7 @@ macro_rules! settings {
                 agents: later.agents,
                 prices: later.prices,
                 retries: later.retries,
+                providers: later.providers,
                 roles: later.roles,
                 generate: later.generate,
                 $($( $name: later.$name.or(earlier.$name), )+)+
@@ -323,6 +331,14 @@ settings! {
         sandbox_write: Vec<PathBuf> = Vec::new(), File "DIR", "none";
         /// Files and folders that they can also read where the sandbox hides them: absolute, or below `~/`.
         sandbox_read: Vec<PathBuf> = Vec::new(), File "PATH", "none";
+    }
+    "The built-in agent" {
+        /// How often the built-in agent may ask its model in one call. What reaches a limit of its own ends with that reason.
+        builtin_max_steps: Count = Count(200), File "N";
+        /// How many tokens it may read and write together in one call.
+        builtin_max_tokens: Option<Count> = None, File "N";
+        /// How long one call of it may take, if less than `agent_timeout`.
+        builtin_max_duration: Option<Duration> = None, File "T";
     }
     "Resources" {
         /// How much memory one call of an agent, or one gate, may use with all that it starts. What uses more is ended.

@@ -8,6 +8,7 @@ mod keys;
 mod origin;
 mod own_agents;
 mod own_prices;
+mod own_providers;
 mod own_retries;
 mod own_roles;
 mod screen;

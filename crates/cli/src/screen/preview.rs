@@ -203,7 +203,7 @@ fn agents(prepared: &Prepared) -> Vec<AgentRow> {
     let known = KNOWN.iter().filter(|client| !is_own(client.name)).map(|client| AgentRow {
         name: client.name.to_owned(),
         title: client.title.to_owned(),
-        here: start::is_there(client.program),
+        here: ralphloop_engine::agents::is_here(client),
         install: client.install.to_owned(),
     });
     command.chain(own).chain(known).collect()

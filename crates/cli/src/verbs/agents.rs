@@ -5,7 +5,8 @@ mod stats;
 use std::fmt::Write as _;
 
 use ralphloop_agent::chain::Chain;
-use ralphloop_engine::agents::{Found, look};
+use ralphloop_agent::client::Agent;
+use ralphloop_engine::agents::{Found, key_from, look};
 use ralphloop_engine::start::is_there;
 use serde_json::{Value, json};
 
@@ -31,7 +32,12 @@ fn list(as_json: bool, host: &Host) -> Result<Exit, CliError> {
         output::warn(&warning);
     }
     let chosen = settings::agents(&config)?;
-    let found = runtime()?.block_on(look(&spawner()?, &host.cwd, config.settings.command_timeout));
+    let mut found = runtime()?.block_on(look(&spawner()?, &host.cwd, config.settings.command_timeout));
+    // Of the built-in agent, the key that counts is that of the provider which was chosen.
+    if let Some(setup) = chosen.iter().find_map(Agent::setup) {
+        let built_in = found.iter_mut().filter(|found| found.client.is_built_in());
+        built_in.for_each(|found| found.signed_in_by = key_from(&setup.provider.key));
+    }
     let own = &config.settings.agents;
     if as_json {
         let known = found.iter().filter(|found| !is_hidden(found, own)).map(json_of);

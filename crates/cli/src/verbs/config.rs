@@ -49,15 +49,18 @@ fn text(config: &config::Config, host: &Host) -> String {
     text
 }
 
-/// What stands in tables: the user's own agents, prices, answers to failures and roles, and the files that are made anew.
+/// What stands in tables: the user's own agents, prices, providers, answers to failures and roles, and the files that are
+/// made anew.
 fn tables(settings: &config::Settings) -> String {
     let agents = settings.agents.iter().map(|own| format!("[agents.{}]  [{}]", own.client.name, own.origin));
     let prices = settings.prices.iter().map(|own| format!("[prices.\"{}\"]", own.prefix));
+    let providers = settings.providers.iter().map(|own| format!("[providers.{}]  [{}]", own.provider.name, own.origin));
     let retries = settings.retries.iter().map(config::OwnRetry::shown);
     let roles = settings.roles.iter().map(|own| format!("[roles.{}]", own.name));
     let generated = settings.generate.rules();
     let generated = generated.map(|(files, command)| format!("[[generate]] {}: {command}", files.join(", ")));
-    let lines: Vec<String> = agents.chain(prices).chain(retries).chain(roles).chain(generated).collect();
+    let all = agents.chain(prices).chain(providers).chain(retries).chain(roles).chain(generated);
+    let lines: Vec<String> = all.collect();
     if lines.is_empty() {
         return String::new();
     }

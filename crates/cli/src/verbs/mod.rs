@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 mod agents;
 pub(crate) mod between;
+mod builtin;
 pub(crate) mod check;
 mod clean;
 pub(crate) mod closing;
@@ -82,6 +83,7 @@ pub(crate) fn perform(verb: Verb, host: &Host) -> Result<Exit, CliError> {
         Verb::Init(arguments) => init::init(&arguments, host),
         Verb::Mcp => crate::mcp::serve(host.clone()),
         Verb::Leashed => crate::screen::leash::obey(),
+        Verb::BuiltinAgent { setup, model: _ } => builtin::work(&setup, host),
         Verb::DemoAgent { notes } => crate::demo::play(&notes)
             .map(|()| Exit::DONE)
             .map_err(|error| CliError::environment("the scripted agent could not play its part").cause(&error)),

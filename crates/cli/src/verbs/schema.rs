@@ -110,6 +110,7 @@ fn config() -> Value {
             "properties": kinds, "additionalProperties": false,
         }),
     );
+    properties.insert("providers".to_owned(), table("Providers for the built-in agent, by name."));
     properties.insert("roles".to_owned(), table("Roles of a relay, by name."));
     properties.insert(
         "generate".to_owned(),

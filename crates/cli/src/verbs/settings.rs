@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use ralphloop_agent::builtin::Limits;
 use ralphloop_agent::chain::Chain;
-use ralphloop_agent::client::{Agent, OwnClient};
+use ralphloop_agent::client::{Agent, Roster};
 use ralphloop_agent::prices::Prices;
 use ralphloop_agent::prompt::relay::{ROLES, instructions_of};
 use ralphloop_core::ids::StoryId;
@@ -153,6 +154,23 @@ fn place(config: &Config) -> Result<Place, CliError> {
     }
 }
 
+/// What the names of agents are looked up in.
+fn roster(config: &Config) -> Roster {
+    let given = &config.settings;
+    let usual = Roster::default();
+    Roster {
+        own: given.agents.iter().map(|own| own.client.clone()).collect(),
+        providers: given.providers.iter().map(|own| own.provider.clone()).collect(),
+        limits: Limits {
+            steps: u32::try_from(given.builtin_max_steps.0).unwrap_or(u32::MAX),
+            tokens: given.builtin_max_tokens.map(|tokens| tokens.0),
+            duration: given.builtin_max_duration,
+        },
+        // Where this program cannot find itself, the one on the path is most likely the same.
+        program: std::env::current_exe().map_or(usual.program, |path| path.to_string_lossy().into_owned()),
+    }
+}
+
 /// The agents that were chosen, the preferred first.
 pub(super) fn agents(config: &Config) -> Result<Chain, CliError> {
     let given = &config.settings;
@@ -161,10 +179,10 @@ pub(super) fn agents(config: &Config) -> Result<Chain, CliError> {
         return agent.map(Chain::of).map_err(|error| at(config, "agent_command", &error));
     }
     let choices = given.agent.as_ref().map_or_else(|| vec![agents::usual().name.to_owned()], config::Value::texts);
-    let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
+    let roster = roster(config);
     let mut chain: Option<Chain> = None;
     for choice in choices {
-        let mut agent = Agent::chosen(&choice, &own).map_err(|error| at(config, "agent", &error))?;
+        let mut agent = Agent::chosen(&choice, &roster).map_err(|error| at(config, "agent", &error))?;
         if chain.as_ref().is_none_or(|chain| chain.first().name == agent.name) {
             agent =
                 agent.with_arguments(&given.agent_arguments).map_err(|error| at(config, "agent_arguments", &error))?;
@@ -181,15 +199,14 @@ pub(super) fn agents(config: &Config) -> Result<Chain, CliError> {
 fn reviewer(config: &Config) -> Result<Option<Agent>, CliError> {
     let given = &config.settings;
     let Some(name) = &given.reviewer else { return Ok(None) };
-    let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
-    Agent::chosen(&config::Value::show(name), &own).map(Some).map_err(|error| at(config, "reviewer", &error))
+    Agent::chosen(&config::Value::show(name), &roster(config)).map(Some).map_err(|error| at(config, "reviewer", &error))
 }
 
 /// Those who work on a story one after the other, if several are to.
 fn relay(config: &Config) -> Result<Option<Team>, CliError> {
     let given = &config.settings;
     let Some(relay) = &given.relay else { return Ok(None) };
-    let own: Vec<OwnClient> = given.agents.iter().map(|own| own.client.clone()).collect();
+    let roster = roster(config);
     let member = |(name, agent): &(String, Option<config::AgentName>)| {
         let described = given.roles.iter().find(|role| role.name == *name);
         if described.is_none_or(|role| role.prompt.is_none()) && instructions_of(name).is_none() {
@@ -204,7 +221,7 @@ fn relay(config: &Config) -> Result<Option<Team>, CliError> {
             });
         }
         let chosen = agent.as_ref().or_else(|| described.and_then(|role| role.agent.as_ref()));
-        let chosen = chosen.map(|agent| Agent::chosen(&config::Value::show(agent), &own)).transpose();
+        let chosen = chosen.map(|agent| Agent::chosen(&config::Value::show(agent), &roster)).transpose();
         Ok(Member {
             role: name.clone(),
             agent: chosen.map_err(|error| at(config, "relay", &error))?,

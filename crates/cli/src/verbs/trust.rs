@@ -66,6 +66,9 @@ pub(crate) fn brought(config: &Config, work: &WorkRef) -> Vec<Brought> {
     for own in settings.agents.iter().filter(|own| matches!(own.origin, Origin::ProjectFile { .. })) {
         all.push((own.client.command.clone(), format!("agent {}, {}", own.client.name, own.origin)));
     }
+    for own in settings.providers.iter().filter(|own| matches!(own.origin, Origin::ProjectFile { .. })) {
+        all.push((own.told(), format!("provider {}, {}", own.provider.name, own.origin)));
+    }
     let mut seen = BTreeSet::new();
     all.retain(|(command, _)| seen.insert(command.clone()));
     let brought = |(command, from): (String, String)| Brought { shape: shape_of(&command), command, from };

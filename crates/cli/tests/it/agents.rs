@@ -24,7 +24,7 @@ fn every_known_agent_is_listed_with_its_version_and_sign_in_if_it_is_here() {
     scene.set_env("OPENAI_API_KEY", "test-key-of-the-scene");
     let (chosen, agents) = listed(&scene);
     assert_eq!(chosen, "codex", "claude is not here, so the first that is");
-    assert_eq!(agents.len(), 13);
+    assert_eq!(agents.len(), 14);
     let codex = agent(&agents, "codex");
     assert_eq!((&codex["here"], &codex["version"]), (&true.into(), &"codex-cli 0.171.0".into()));
     assert_eq!((&codex["signed_in"], &codex["signed_in_by"]), (&true.into(), &"OPENAI_API_KEY".into()));
@@ -44,7 +44,7 @@ fn an_unknown_agent_is_answered_with_the_known_ones_and_the_one_that_was_meant()
         .run(&["run", "prd.json", "--headless", "--agent", "codxe"])
         .exits(2)
         .says("did you mean codex?")
-        .says("claude, codex, opencode, gemini, qwen, copilot, cursor, amp, droid, kimi, pi, aider, goose");
+        .says("claude, codex, opencode, gemini, qwen, copilot, cursor, amp, droid, kimi, pi, aider, goose, builtin");
 }
 
 #[test]

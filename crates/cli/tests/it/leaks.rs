@@ -41,7 +41,7 @@ fn said(samples: &[Sample]) -> Vec<String> {
 }
 
 /// All that the run has left to be read, by where it stands.
-fn everything(scene: &Scene) -> Vec<(String, String)> {
+pub(crate) fn everything(scene: &Scene) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut folders = vec![scene.journals()[0].parent().unwrap().to_owned()];
     while let Some(folder) = folders.pop() {

@@ -5,6 +5,7 @@ mod agents;
 mod auditing;
 mod branches;
 mod break_out;
+mod builtin;
 mod chain;
 mod choosing;
 mod cleaning;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ralphloop_agent::client::KnownClient;
+use ralphloop_agent::builtin::Provider;
+use ralphloop_agent::client::{Agent, KnownClient};
 
 use super::{Finding, Subject};
-use crate::agents::{Found, look as look_for, signed_in_by};
+use crate::agents::{Found, key_from, look as look_for, signed_in_by};
 use crate::start::{StartError, check_agent};
 
 /// The agents that a run would use, then the others that are here.
@@ -20,7 +21,13 @@ pub(super) async fn look(subject: &Subject) -> Vec<Finding> {
         }
     };
     let mut seen = BTreeSet::new();
-    for chosen in subject.agents.iter().filter(|agent| seen.insert(agent.invocation().program)) {
+    let key =
+        |agent: &Agent| agent.setup().map_or_else(|| agent.invocation().program, |setup| setup.provider.name.clone());
+    for chosen in subject.agents.iter().filter(|agent| seen.insert(key(agent))) {
+        if let Some(setup) = chosen.setup() {
+            findings.push(built_in(chosen, &setup.provider));
+            continue;
+        }
         match (check_agent(chosen), chosen.client()) {
             (Err(error), Some(client)) => {
                 findings.push(missing(
@@ -43,11 +50,23 @@ pub(super) async fn look(subject: &Subject) -> Vec<Finding> {
     }
     for found in look_for(&subject.spawner, &subject.project, subject.timeout).await {
         let Found { client, here, version, signed_in_by } = found;
-        if here && subject.agents.iter().all(|chosen| chosen.client() != Some(client)) {
+        if here && !client.is_built_in() && subject.agents.iter().all(|chosen| chosen.client() != Some(client)) {
             findings.extend(client_here(client, version, signed_in_by));
         }
     }
     findings
+}
+
+/// Of the built-in agent only its key can be missing.
+fn built_in(agent: &Agent, provider: &Provider) -> Finding {
+    match key_from(&provider.key) {
+        Some(key) => Finding::ok("sign-in", format!("{}: at {}, with {key}", agent.id(), provider.url)),
+        None => Finding::error(
+            "sign-in",
+            format!("{} has no key of {}", agent.id(), provider.name),
+            provider.key.remedy(&provider.name),
+        ),
+    }
 }
 
 fn client_here(client: &KnownClient, version: Option<String>, signed_in_by: Option<String>) -> [Finding; 2] {

@@ -350,13 +350,14 @@ fn conclude(
     began: Instant,
 ) -> (AgentReport, String) {
     let clock = Clock { now: clock::now(), zone: parts.shared.zone.clone() };
+    let sign_in = agent.sign_in();
     let ending = Ending {
         process,
         story: &site.attempt.story,
         grammar: &parts.shared.settings.grammar,
         clock: &clock,
         took: began.elapsed(),
-        sign_in: agent.sign_in(),
+        sign_in: sign_in.as_deref(),
     };
     let mut events = Vec::new();
     let (mut report, message) = decoder.finish_with_message(ending, &mut events);

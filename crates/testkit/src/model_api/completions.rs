@@ -29,24 +29,15 @@ pub(super) fn read(body: &Value) -> Conversation {
 }
 
 /// As one object, for a request that does not stream.
-pub(super) fn whole(talk: &Conversation, step: &Step) -> String {
-    let mut message = json!({"role": "assistant", "content": null});
-    match step {
-        Step::Say(text) => message["content"] = text.as_str().into(),
-        Step::Call { .. } => message["tool_calls"] = json!([call(step)]),
-    }
+pub(super) fn whole(talk: &Conversation, steps: &[Step]) -> String {
     let mut answer = envelope(talk, "chat.completion");
-    answer["choices"] = json!([{"index": 0, "message": message, "finish_reason": finish_reason(step)}]);
-    answer["usage"] = usage();
+    answer["choices"] = json!([{"index": 0, "message": message(steps), "finish_reason": finish_reason(steps)}]);
+    answer["usage"] = usage(talk);
     answer.to_string()
 }
 
 /// As server-sent events, in order.
-pub(super) fn events(talk: &Conversation, step: &Step) -> Vec<String> {
-    let delta = match step {
-        Step::Say(text) => json!({"role": "assistant", "content": text}),
-        Step::Call { .. } => json!({"role": "assistant", "content": null, "tool_calls": [call(step)]}),
-    };
+pub(super) fn events(talk: &Conversation, steps: &[Step]) -> Vec<String> {
     let chunk = |delta: Value, finish: Value| {
         let mut chunk = envelope(talk, "chat.completion.chunk");
         chunk["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
@@ -54,28 +45,34 @@ pub(super) fn events(talk: &Conversation, step: &Step) -> Vec<String> {
     };
     let mut last = envelope(talk, "chat.completion.chunk");
     last["choices"] = json!([]);
-    last["usage"] = usage();
-    let chunks = [chunk(delta, Value::Null), chunk(json!({}), finish_reason(step).into()), last];
+    last["usage"] = usage(talk);
+    let chunks = [chunk(message(steps), Value::Null), chunk(json!({}), finish_reason(steps).into()), last];
     chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).chain(["data: [DONE]\n\n".to_owned()]).collect()
 }
 
-fn call(step: &Step) -> Value {
-    match step {
-        Step::Say(_) => Value::Null,
-        Step::Call { id, name, input } => json!({"index": 0, "id": id, "type": "function",
-            "function": {"name": name, "arguments": Value::from(input.clone()).to_string()}}),
+fn message(steps: &[Step]) -> Value {
+    let mut message = json!({"role": "assistant", "content": null});
+    let mut calls = Vec::new();
+    for step in steps {
+        match step {
+            Step::Say(text) => message["content"] = text.as_str().into(),
+            Step::Call { id, name, input } => calls.push(json!({"index": calls.len(), "id": id, "type": "function",
+                "function": {"name": name, "arguments": Value::from(input.clone()).to_string()}})),
+        }
     }
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    message
 }
 
-fn finish_reason(step: &Step) -> &'static str {
-    match step {
-        Step::Say(_) => "stop",
-        Step::Call { .. } => "tool_calls",
-    }
+fn finish_reason(steps: &[Step]) -> &'static str {
+    if steps.iter().any(|step| matches!(step, Step::Call { .. })) { "tool_calls" } else { "stop" }
 }
 
-fn usage() -> Value {
-    json!({"prompt_tokens": INPUT_TOKENS, "completion_tokens": OUTPUT_TOKENS, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS})
+fn usage(talk: &Conversation) -> Value {
+    json!({"prompt_tokens": INPUT_TOKENS, "prompt_tokens_details": {"cached_tokens": talk.cache.read},
+        "completion_tokens": OUTPUT_TOKENS, "total_tokens": INPUT_TOKENS + OUTPUT_TOKENS})
 }
 
 fn envelope(talk: &Conversation, object: &str) -> Value {

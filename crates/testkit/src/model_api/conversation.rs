@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::script::Turn;
+use super::script::{CacheUse, Turn};
 
 /// A request, read.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,8 @@ pub(super) struct Conversation {
     pub(super) stream: bool,
     pub(super) model: String,
     pub(super) tools: Vec<Tool>,
+    /// What its answer says of the cache.
+    pub(super) cache: CacheUse,
 }
 
 /// A tool that the client offers.
@@ -50,8 +52,24 @@ impl Conversation {
         self.tool_of_kind(SHELL_TOOLS).is_none()
     }
 
-    /// What comes for a turn of the script.
-    pub(super) fn step(&self, turn: &Turn) -> Step {
+    /// What comes for a turn of the script: several calls, or one step.
+    pub(super) fn steps(&self, turn: &Turn) -> Vec<Step> {
+        let Turn::Together { calls } = turn else { return vec![self.step(turn)] };
+        let call = |(number, (tool, input)): (usize, &(String, Value))| match self.named(tool, input) {
+            Some(Step::Call { id, name, input }) => Step::Call { id: format!("{id}_{number}"), name, input },
+            _ => no_tool(),
+        };
+        calls.iter().enumerate().map(call).collect()
+    }
+
+    /// A call of the offered tool whose name ends so.
+    fn named(&self, tool: &str, input: &Value) -> Option<Step> {
+        let offered = self.tools.iter().find(|offered| offered.name.ends_with(tool))?;
+        let input = input.as_object().cloned().unwrap_or_default();
+        Some(Step::Call { id: self.next_id(), name: offered.name.clone(), input })
+    }
+
+    fn step(&self, turn: &Turn) -> Step {
         let shell = |command: &str| {
             self.tool_call(SHELL_TOOLS, |name| match name {
                 "command" | "cmd" => Some(command.to_owned()),
@@ -61,12 +79,8 @@ impl Conversation {
         let call = match turn {
             Turn::Say { text } => return Step::Say(text.clone()),
             Turn::Run { command } => shell(command),
-            Turn::Call { tool, input } => {
-                self.tools.iter().find(|offered| offered.name.ends_with(tool)).map(|offered| {
-                    let input = input.as_object().cloned().unwrap_or_default();
-                    Step::Call { id: self.next_id(), name: offered.name.clone(), input }
-                })
-            }
+            Turn::Call { tool, input } => self.named(tool, input),
+            Turn::Together { .. } => None,
             Turn::Write { path, text } => self
                 .tool_call(WRITE_TOOLS, |name| match name {
                     "file_path" | "filePath" | "path" | "absolute_path" => Some(path.clone()),
@@ -76,7 +90,7 @@ impl Conversation {
                 // A client without a tool that writes files writes them by its shell.
                 .or_else(|| shell(&format!("printf %s {} > {}", quoted(text), quoted(path)))),
         };
-        call.unwrap_or_else(|| Step::Say("The scripted model was offered no tool for its next step.".to_owned()))
+        call.unwrap_or_else(no_tool)
     }
 
     fn next_id(&self) -> String {
@@ -101,6 +115,10 @@ impl Conversation {
         }
         Some(Step::Call { id: self.next_id(), name: tool.name.clone(), input })
     }
+}
+
+fn no_tool() -> Step {
+    Step::Say("The scripted model was offered no tool for its next step.".to_owned())
 }
 
 /// Something of the right type for an argument that the script has no opinion on.

@@ -32,14 +32,17 @@ pub(super) fn read(body: &Value, stream: bool) -> Conversation {
 }
 
 /// As one object, for a request that does not stream.
-pub(super) fn whole(step: &Step) -> String {
-    chunk(&part(step), true).to_string()
+pub(super) fn whole(talk: &Conversation, steps: &[Step]) -> String {
+    chunk(talk, &steps.iter().map(part).collect::<Vec<_>>(), true).to_string()
 }
 
 /// As server-sent events, in order: a thought first, so that an answer can be cut before its end.
-pub(super) fn events(step: &Step) -> Vec<String> {
+pub(super) fn events(talk: &Conversation, steps: &[Step]) -> Vec<String> {
     let thought = json!({"text": "Scripted thought", "thought": true});
-    [chunk(&thought, false), chunk(&part(step), true)].iter().map(|event| format!("data: {event}\n\n")).collect()
+    [chunk(talk, &[thought], false), chunk(talk, &steps.iter().map(part).collect::<Vec<_>>(), true)]
+        .iter()
+        .map(|event| format!("data: {event}\n\n"))
+        .collect()
 }
 
 fn part(step: &Step) -> Value {
@@ -49,14 +52,14 @@ fn part(step: &Step) -> Value {
     }
 }
 
-fn chunk(part: &Value, is_last: bool) -> Value {
-    let mut candidate = json!({"content": {"role": "model", "parts": [part]}, "index": 0});
+fn chunk(talk: &Conversation, parts: &[Value], is_last: bool) -> Value {
+    let mut candidate = json!({"content": {"role": "model", "parts": parts}, "index": 0});
     if is_last {
         candidate["finishReason"] = "STOP".into();
     }
-    json!({"candidates": [candidate], "usageMetadata": usage(), "modelVersion": "scripted"})
+    json!({"candidates": [candidate], "usageMetadata": usage(talk), "modelVersion": "scripted"})
 }
 
-fn usage() -> Value {
-    json!({"promptTokenCount": INPUT_TOKENS, "candidatesTokenCount": OUTPUT_TOKENS, "totalTokenCount": INPUT_TOKENS + OUTPUT_TOKENS})
+fn usage(talk: &Conversation) -> Value {
+    json!({"promptTokenCount": INPUT_TOKENS, "cachedContentTokenCount": talk.cache.read, "candidatesTokenCount": OUTPUT_TOKENS, "totalTokenCount": INPUT_TOKENS + OUTPUT_TOKENS})
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::conversation::{Conversation, Step, Tool, list, texts};
 use super::protocol::{INPUT_TOKENS, OUTPUT_TOKENS};
+use super::script::CacheUse;
 
 pub(super) fn read(body: &Value) -> Conversation {
     let mut talk = Conversation {
@@ -29,35 +30,37 @@ pub(super) fn read(body: &Value) -> Conversation {
 }
 
 /// As one object, for a request that does not stream.
-pub(super) fn whole(talk: &Conversation, step: &Step) -> String {
+pub(super) fn whole(talk: &Conversation, steps: &[Step]) -> String {
     let mut message = envelope(talk);
-    message["content"] = json!([block(step)]);
-    message["stop_reason"] = stop_reason(step).into();
+    message["content"] = steps.iter().map(block).collect();
+    message["stop_reason"] = stop_reason(steps).into();
     message["usage"]["output_tokens"] = OUTPUT_TOKENS.into();
     message.to_string()
 }
 
 /// As server-sent events, in order.
-pub(super) fn events(talk: &Conversation, step: &Step) -> Vec<String> {
-    let (empty, delta) = match step {
-        Step::Say(text) => (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text})),
-        Step::Call { id, name, input } => (
-            json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
-            json!({"type": "input_json_delta", "partial_json": Value::from(input.clone()).to_string()}),
-        ),
-    };
-    [
-        json!({"type": "message_start", "message": envelope(talk)}),
-        json!({"type": "content_block_start", "index": 0, "content_block": empty}),
-        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
-        json!({"type": "content_block_stop", "index": 0}),
-        json!({"type": "message_delta", "delta": {"stop_reason": stop_reason(step), "stop_sequence": null},
+pub(super) fn events(talk: &Conversation, steps: &[Step]) -> Vec<String> {
+    let blocks = steps.iter().enumerate().flat_map(|(index, step)| {
+        let (empty, delta) = match step {
+            Step::Say(text) => (json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": text})),
+            Step::Call { id, name, input } => (
+                json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                json!({"type": "input_json_delta", "partial_json": Value::from(input.clone()).to_string()}),
+            ),
+        };
+        [
+            json!({"type": "content_block_start", "index": index, "content_block": empty}),
+            json!({"type": "content_block_delta", "index": index, "delta": delta}),
+            json!({"type": "content_block_stop", "index": index}),
+        ]
+    });
+    let end = [
+        json!({"type": "message_delta", "delta": {"stop_reason": stop_reason(steps), "stop_sequence": null},
                "usage": {"output_tokens": OUTPUT_TOKENS}}),
         json!({"type": "message_stop"}),
-    ]
-    .iter()
-    .map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default()))
-    .collect()
+    ];
+    let events = [json!({"type": "message_start", "message": envelope(talk)})].into_iter().chain(blocks).chain(end);
+    events.map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap_or_default())).collect()
 }
 
 fn block(step: &Step) -> Value {
@@ -67,17 +70,16 @@ fn block(step: &Step) -> Value {
     }
 }
 
-fn stop_reason(step: &Step) -> &'static str {
-    match step {
-        Step::Say(_) => "end_turn",
-        Step::Call { .. } => "tool_use",
-    }
+fn stop_reason(steps: &[Step]) -> &'static str {
+    if steps.iter().any(|step| matches!(step, Step::Call { .. })) { "tool_use" } else { "end_turn" }
 }
 
 fn envelope(talk: &Conversation) -> Value {
+    let CacheUse { read, written } = talk.cache;
     json!({
         "id": "msg_scripted", "type": "message", "role": "assistant", "model": talk.model, "content": [],
         "stop_reason": null, "stop_sequence": null,
-        "usage": {"input_tokens": INPUT_TOKENS, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1},
+        "usage": {"input_tokens": INPUT_TOKENS - read - written, "cache_creation_input_tokens": written,
+            "cache_read_input_tokens": read, "output_tokens": 1},
     })
 }

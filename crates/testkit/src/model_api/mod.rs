@@ -23,7 +23,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 pub use http::Request;
-pub use script::{FaultKind, ModelScript, StoryScript, Turn};
+pub use script::{CacheUse, FaultKind, ModelScript, StoryScript, Turn};
 
 use conversation::{Conversation, Step};
 use protocol::{ErrorAnswer, Protocol};
@@ -158,8 +158,8 @@ impl Shared {
         let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
             return fail(&mut stream, &protocol.error(400, "invalid_request_error", "the body is no JSON"));
         };
-        let talk = protocol.read(&body);
-        let say = |text: &str| Step::Say(text.to_owned());
+        let talk = Conversation { cache: self.script.cache, ..protocol.read(&body) };
+        let say = |text: &str| vec![Step::Say(text.to_owned())];
         if talk.is_side_call() {
             return send(&mut stream, protocol, &talk, &say("Scripted side answer"));
         }
@@ -172,10 +172,10 @@ impl Shared {
             *count += 1;
             *count
         };
-        let step = story.turn(talk.steps).map_or_else(|| say("Nothing is scripted."), |turn| talk.step(turn));
+        let steps = story.turn(talk.steps).map_or_else(|| say("Nothing is scripted."), |turn| talk.steps(turn));
         match story.fault_at(count) {
-            None => send(&mut stream, protocol, &talk, &step),
-            Some(fault) => self.break_with(fault, stream, number, protocol, &protocol.events(&talk, &step)),
+            None => send(&mut stream, protocol, &talk, &steps),
+            Some(fault) => self.break_with(fault, stream, number, protocol, &protocol.events(&talk, &steps)),
         }
     }
 
@@ -206,6 +206,12 @@ impl Shared {
             }
             FaultKind::Cut => half(&mut stream, events),
             FaultKind::Status(529) => fail(&mut stream, &protocol.error(529, "overloaded_error", "Overloaded")),
+            FaultKind::Status(402) => {
+                fail(&mut stream, &protocol.error(402, "billing_error", "nothing is left to pay with"))
+            }
+            FaultKind::Status(404) => {
+                fail(&mut stream, &protocol.error(404, "not_found_error", "model: scripted does not exist"))
+            }
             FaultKind::Status(status) => {
                 fail(&mut stream, &protocol.error(*status, "api_error", "Internal server error"))
             }
@@ -246,12 +252,12 @@ fn fail(stream: &mut TcpStream, error: &ErrorAnswer) -> io::Result<()> {
     http::respond(stream, error.status, &error.headers, &error.body)
 }
 
-fn send(stream: &mut TcpStream, protocol: Protocol, talk: &Conversation, step: &Step) -> io::Result<()> {
+fn send(stream: &mut TcpStream, protocol: Protocol, talk: &Conversation, steps: &[Step]) -> io::Result<()> {
     if !talk.stream {
-        return http::respond(stream, 200, &[], &protocol.whole(talk, step));
+        return http::respond(stream, 200, &[], &protocol.whole(talk, steps));
     }
     http::begin_events(stream)?;
-    protocol.events(talk, step).iter().try_for_each(|event| stream.write_all(event.as_bytes()))
+    protocol.events(talk, steps).iter().try_for_each(|event| stream.write_all(event.as_bytes()))
 }
 
 /// The first half of a streamed answer.

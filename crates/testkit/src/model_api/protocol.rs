@@ -59,21 +59,21 @@ impl Protocol {
     }
 
     /// As server-sent events, in order.
-    pub(super) fn events(self, talk: &Conversation, step: &Step) -> Vec<String> {
+    pub(super) fn events(self, talk: &Conversation, steps: &[Step]) -> Vec<String> {
         match self {
-            Self::Messages => messages::events(talk, step),
-            Self::Responses => responses::events(talk, step),
-            Self::Completions => completions::events(talk, step),
-            Self::Generate { .. } => generate::events(step),
+            Self::Messages => messages::events(talk, steps),
+            Self::Responses => responses::events(talk, steps),
+            Self::Completions => completions::events(talk, steps),
+            Self::Generate { .. } => generate::events(talk, steps),
         }
     }
 
     /// As one object; the Responses protocol has none, since every client of it streams.
-    pub(super) fn whole(self, talk: &Conversation, step: &Step) -> String {
+    pub(super) fn whole(self, talk: &Conversation, steps: &[Step]) -> String {
         match self {
-            Self::Messages => messages::whole(talk, step),
-            Self::Completions => completions::whole(talk, step),
-            Self::Generate { .. } => generate::whole(step),
+            Self::Messages => messages::whole(talk, steps),
+            Self::Completions => completions::whole(talk, steps),
+            Self::Generate { .. } => generate::whole(talk, steps),
             Self::Responses => String::new(),
         }
     }
@@ -125,6 +125,7 @@ impl Protocol {
             Self::Generate { .. } => {
                 let name = match status {
                     401 => "UNAUTHENTICATED",
+                    404 => "NOT_FOUND",
                     429 => "RESOURCE_EXHAUSTED",
                     500.. => "UNAVAILABLE",
                     _ => "INVALID_ARGUMENT",

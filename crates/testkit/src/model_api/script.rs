@@ -6,6 +6,16 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default)]
 pub struct ModelScript {
     stories: Vec<StoryScript>,
+    pub(super) cache: CacheUse,
+}
+
+/// How many of an answer's input tokens have to do with the provider's cache.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CacheUse {
+    /// Read from it.
+    pub read: u64,
+    /// Put into it; only Anthropic tells.
+    pub written: u64,
 }
 
 impl ModelScript {
@@ -13,6 +23,13 @@ impl ModelScript {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Lets every answer tell that so many of its input tokens were read from the cache, or put into it.
+    #[must_use]
+    pub fn cached(mut self, cache: CacheUse) -> Self {
+        self.cache = cache;
+        self
     }
 
     /// Adds a story. Of several that fit a prompt the first one added is taken.
@@ -64,6 +81,14 @@ impl StoryScript {
         self
     }
 
+    /// Lets the model call several tools in one answer.
+    #[must_use]
+    pub fn together(mut self, calls: &[(&str, serde_json::Value)]) -> Self {
+        let calls = calls.iter().map(|(tool, input)| ((*tool).to_owned(), input.clone())).collect();
+        self.turns.push(Turn::Together { calls });
+        self
+    }
+
     /// Ends the conversation with a text. It serves every later request too.
     #[must_use]
     pub fn say(mut self, text: &str) -> Self {
@@ -85,7 +110,13 @@ impl StoryScript {
 
     /// What comes after `steps` tool results; the last turn serves all that follow.
     pub(super) fn turn(&self, steps: usize) -> Option<&Turn> {
-        self.turns.get(steps).or(self.turns.last())
+        let mut before = 0;
+        let at = |turn: &&Turn| {
+            let here = before >= steps;
+            before += turn.results();
+            here
+        };
+        self.turns.iter().find(at).or(self.turns.last())
     }
 }
 
@@ -111,11 +142,26 @@ pub enum Turn {
         /// An object.
         input: serde_json::Value,
     },
+    /// Calls of several tools at once, each as in [`Turn::Call`].
+    Together {
+        /// Names and inputs.
+        calls: Vec<(String, serde_json::Value)>,
+    },
     /// A final text.
     Say {
         /// The text.
         text: String,
     },
+}
+
+impl Turn {
+    /// How many results of tools come of it.
+    fn results(&self) -> usize {
+        match self {
+            Self::Together { calls } => calls.len(),
+            Self::Write { .. } | Self::Run { .. } | Self::Call { .. } | Self::Say { .. } => 1,
+        }
+    }
 }
 
 /// Which requests of a story go wrong.
@@ -149,7 +195,7 @@ pub enum FaultKind {
     ResetMidStream,
     /// Closes the connection in good order after half an answer.
     Cut,
-    /// Answers with this status: 500, 529.
+    /// Answers with this status: 402 (no credit), 404 (no such model), 500, 529.
     Status(u16),
     /// 401.
     Unauthorized,

@@ -140,8 +140,9 @@ fn the_arrows_between_the_crates_are_those_of_the_map() {
         ("spec", vec!["core"]),
         ("agent", vec!["core"]),
         ("engine", vec!["agent", "core", "spec"]),
+        ("builtin", vec!["agent", "engine"]),
         ("tui", vec!["core"]),
-        ("ralphloop", vec!["agent", "core", "engine", "spec", "tui"]),
+        ("ralphloop", vec!["agent", "builtin", "core", "engine", "spec", "tui"]),
         ("testkit", vec![]),
     ]);
     for (name, package) in &crates {
