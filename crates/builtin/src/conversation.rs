@@ -15,7 +15,7 @@ const SHORT: usize = 300;
 /// What a model can read that nothing is known of, in tokens.
 const USUAL_WINDOW: u64 = 128_000;
 /// What is kept free for the answer, in tokens, but for small windows.
-const ANSWER: u64 = 16_000;
+pub(crate) const ANSWER: u32 = 16_000;
 
 /// How much models can read, by the beginnings of their names, in tokens. The longest beginning counts.
 const WINDOWS: &[(&str, u64)] = &[
@@ -67,7 +67,7 @@ impl Conversation {
     /// Begins with the prompt. `fixed` is what goes with every request, in bytes.
     pub(crate) fn new(prompt: &str, fixed: usize, setup: &Setup) -> Self {
         let window = setup.provider.context_window.unwrap_or_else(|| window_of(&setup.model));
-        let answer = setup.provider.max_output.map_or(ANSWER, u64::from).min(window / 4);
+        let answer = u64::from(setup.provider.max_output.unwrap_or(ANSWER)).min(window / 4);
         Self {
             prompt: prompt.to_owned(),
             messages: vec![ChatMessage::user(prompt)],

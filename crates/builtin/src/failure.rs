@@ -178,6 +178,14 @@ mod tests {
                 anthropic("invalid_request_error", "prompt is too long: 201000 tokens > 200000 maximum"),
                 Some(Class::PromptTooLong),
             ),
+            (
+                400,
+                anthropic(
+                    "invalid_request_error",
+                    "input length and `max_tokens` exceed context limit: 190000 + 16000",
+                ),
+                Some(Class::PromptTooLong),
+            ),
             (400, anthropic("invalid_request_error", "Your credit balance is too low"), Some(Class::NoCredit)),
             (404, anthropic("not_found_error", "model: claude-9"), Some(Class::ModelUnknown)),
             (403, anthropic("permission_error", "no"), Some(Class::SignIn)),

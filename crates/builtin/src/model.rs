@@ -14,6 +14,7 @@ use genai::{Client, ModelIden, ServiceTarget};
 use ralphloop_agent::builtin::{Protocol, Setup};
 use serde_json::json;
 
+use crate::conversation::ANSWER;
 use crate::failure::Failure;
 use crate::key::Secret;
 
@@ -21,6 +22,8 @@ use crate::key::Secret;
 const CONNECT: Duration = Duration::from_secs(30);
 /// How the names of `OpenAI`'s models begin that think before they answer.
 const THINKING: &[&str] = &["gpt-5", "gpt-6", "o1", "o3", "o4", "codex"];
+/// How the names of Anthropic's models begin of which the client knows that their answers are shorter than [`ANSWER`].
+const SHORT_ANSWERS: &[&str] = &["claude-3-5", "claude-3-haiku", "claude-3-opus", "claude-3-sonnet"];
 /// The kind of the event by which a Responses stream tells that it failed.
 const FAILED: &str = "response.failed";
 
@@ -137,7 +140,7 @@ impl Model {
             // With thoughts, the client asks for a summary of them too, which not every account may have.
             options = options.with_prompt_cache_key(session).with_extra_body(json!({"reasoning": {}}));
         }
-        if let Some(most) = provider.max_output {
+        if let Some(most) = provider.max_output.or_else(|| longest_answer(protocol, &setup.model)) {
             options = options.with_max_tokens(most);
         }
         Ok(Self {
@@ -217,6 +220,13 @@ fn sends_thoughts_back(protocol: Protocol, model: &str) -> bool {
         Protocol::Responses => THINKING.iter().any(|beginning| model.starts_with(beginning)),
         Protocol::ChatCompletions => false,
     }
+}
+
+/// How long an answer may be where the settings do not say, if the protocol wants it said. Anthropic refuses a request whose
+/// input and longest answer together are more than the model can read, so that what the client would say is too much.
+fn longest_answer(protocol: Protocol, model: &str) -> Option<u32> {
+    let is_short = SHORT_ANSWERS.iter().any(|beginning| model.starts_with(beginning));
+    (protocol == Protocol::Messages && !is_short).then_some(ANSWER)
 }
 
 fn kind_of(protocol: Protocol) -> AdapterKind {

@@ -204,6 +204,7 @@ const BEGINNINGS: &[(Class, &[&str])] = &[
         Class::PromptTooLong,
         &[
             "prompt is too long",
+            "input length and `max_tokens` exceed context limit",
             "input is too long",
             "conversation is too long",
             "context length exceeded",

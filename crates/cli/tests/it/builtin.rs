@@ -424,7 +424,7 @@ fn the_prompt_is_cached_and_the_project_says_what_it_wants() {
         api.requests().iter().map(|request| serde_json::from_slice(&request.body).unwrap()).collect();
     let system = requests[1]["system"].to_string();
     assert!(system.contains("screwed in clockwise") && system.contains("cache_control"), "{system}");
-    assert_eq!(requests[0]["stream"], true);
+    assert_eq!((&requests[0]["stream"], &requests[0]["max_tokens"]), (&json!(true), &json!(16_000)));
     let marks: Vec<usize> =
         requests.iter().map(|one| one["messages"].to_string().matches("cache_control").count()).collect();
     assert_eq!(marks, [1, 1], "the last message alone");
