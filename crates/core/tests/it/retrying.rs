@@ -18,7 +18,7 @@ fn answering(kind: FailureKind, attempts: Option<u32>, waits: &[u64]) -> Policy 
 }
 
 fn too_slow() -> Call {
-    ended(AgentEnd::TimedOut { after: Duration::from_mins(60) })
+    ended(AgentEnd::TimedOut { after: Duration::from_hours(1) })
 }
 
 #[test]

@@ -280,7 +280,10 @@ async fn a_landing_is_found_again_by_its_trailers() {
     world.sh("echo user >u; git add u; git commit -qm 'by hand'");
     let repository = world.open().await;
     let (run, story) = ("run-1".into(), "S-1".into());
-    assert_eq!(repository.find_landed("HEAD", &base, &run, &story).await.unwrap(), Some(landed.commit.clone()));
+    assert_eq!(
+        repository.find_landed("HEAD", &base, &run, &story).await.unwrap().map(|one| one.commit),
+        Some(landed.commit.clone())
+    );
     assert_eq!(repository.find_landed("HEAD", &base, &run, &"S-2".into()).await.unwrap(), None);
     assert_eq!(repository.find_landed("HEAD", &base, &"run-2".into(), &story).await.unwrap(), None);
     let all = repository.landed_since(Some(&base)).await.unwrap();
