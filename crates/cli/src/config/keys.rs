@@ -107,7 +107,7 @@ macro_rules! settings {
             /// The tables `[roles.NAME]`: roles of a relay.
             pub(crate) roles: Vec<OwnRole>,
             /// The tables `[[generate]]`: files that are made anew where they are in conflict.
-            pub(crate) generate: Generated,
+            pub(crate) generate: Given<Generated>,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
         }
 
@@ -117,7 +117,7 @@ macro_rules! settings {
                     agents: Vec::new(),
                     prices: Vec::new(),
                     roles: Vec::new(),
-                    generate: Generated::default(),
+                    generate: Given { value: Generated::default(), origin: Origin::Default },
                     $($( $name: $default, )+)+
                 }
             }
@@ -129,7 +129,7 @@ macro_rules! settings {
             pub(super) agents: Vec<OwnAgent>,
             pub(super) prices: Vec<OwnPrice>,
             pub(super) roles: Vec<OwnRole>,
-            pub(super) generate: Option<Generated>,
+            pub(super) generate: Option<Given<Generated>>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
 

@@ -54,7 +54,7 @@ fn tables(settings: &config::Settings) -> String {
     let agents = settings.agents.iter().map(|own| format!("[agents.{}]  [{}]", own.client.name, own.origin));
     let prices = settings.prices.iter().map(|own| format!("[prices.\"{}\"]", own.prefix));
     let roles = settings.roles.iter().map(|own| format!("[roles.{}]", own.name));
-    let generated = settings.generate.rules();
+    let generated = settings.generate.value.rules();
     let generated = generated.map(|(files, command)| format!("[[generate]] {}: {command}", files.join(", ")));
     let lines: Vec<String> = agents.chain(prices).chain(roles).chain(generated).collect();
     if lines.is_empty() {

@@ -184,7 +184,7 @@ pub(crate) async fn go_under(
         return Ok(take_up::left_alone());
     };
     let finish = prepared.config.settings.finish;
-    let Prepared { launch, work, settings, config, .. } = prepared;
+    let Prepared { launch, work, settings, config, judged, .. } = prepared;
     let closing = finish.then(|| place.clone());
     let inside = match &eyes {
         Eyes::Inside(seat) => Some(seat.inside()),
@@ -196,7 +196,8 @@ pub(crate) async fn go_under(
     let cautions: BTreeSet<&str> = agents.filter_map(Agent::caution).collect();
     let scribe = scribe(&config, &work, &place).await?;
     let learned = read_back(&config, &work, &place);
-    let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside, scribe, learned };
+    let launch = launch.bytes()?;
+    let request = Request { work: work.clone(), judged, settings, taking_up, launch, inside, scribe, learned };
     match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
         Started::NothingToDo { reason } => {
             let said = format!("nothing to do: {}\n", output::one_line(&reason));

@@ -59,7 +59,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::Dirty::Refuse => OnDirty::Refuse,
             config::Dirty::Worktree => OnDirty::Worktree,
         },
-        generated: given.generate.clone(),
+        generated: given.generate.value.clone(),
         worktrees: Worktrees {
             copy: given.worktree_copy.clone(),
             link: given.worktree_link.clone(),
