@@ -6,7 +6,7 @@ use ralphloop_core::ids::AgentId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub use crate::clients::{KNOWN, KnownClient, Reports, SignIn, Source};
+pub use crate::clients::{Endpoint, KNOWN, KnownClient, Reports, SignIn, Source};
 
 /// How an agent's output reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

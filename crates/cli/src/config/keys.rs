@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ralphloop_core::units::Usd;
 use ralphloop_engine::lane::Generated;
+use ralphloop_engine::sandbox::Host;
 use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
@@ -17,7 +18,7 @@ use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
 use super::value::{
     AgentFormat, AgentName, AgentNames, Bytes, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Sandbox,
-    Trusting, Value,
+    SandboxBy, Trusting, Value,
 };
 
 /// The table of a file that holds the settings of the screen.
@@ -312,6 +313,10 @@ settings! {
         sandbox_write: Vec<PathBuf> = Vec::new(), File "DIR", "none";
         /// Files and folders that they can also read where the sandbox hides them: absolute, or below `~/`.
         sandbox_read: Vec<PathBuf> = Vec::new(), File "PATH", "none";
+        /// Who keeps them in there: ralphloop itself by `namespaces`, or `bubblewrap`.
+        sandbox_by: SandboxBy = SandboxBy::Auto, File "auto|namespaces|bubblewrap";
+        /// Hosts that agents can also reach at `strict`, beside their own endpoint: `NAME`, `*.NAME` or `NAME:PORT`.
+        sandbox_hosts: Vec<Host> = Vec::new(), File "HOST", "none";
     }
     "Resources" {
         /// How much memory one call of an agent, or one gate, may use with all that it starts. What uses more is ended.

@@ -97,7 +97,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         resources: resources(config),
         protected_branches: given.protected_branches.clone(),
         sandbox: sandbox(config),
-        sandbox_opened: opened(config),
+        sandbox_terms: sandbox_terms(config),
     })
 }
 
@@ -122,17 +122,23 @@ pub(super) fn sandbox(config: &Config) -> sandbox::Choice {
     }
 }
 
-/// What the user opens to confined programs.
-pub(super) fn opened(config: &Config) -> sandbox::Opened {
+/// What the user says of the sandbox beside its level.
+pub(super) fn sandbox_terms(config: &Config) -> sandbox::Terms {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let whole = |path: &PathBuf| match (path.strip_prefix("~"), &home) {
         (Ok(below), Some(home)) => home.join(below),
         _ => path.clone(),
     };
     let given = &config.settings;
-    sandbox::Opened {
+    sandbox::Terms {
+        by: match given.sandbox_by {
+            config::SandboxBy::Auto => None,
+            config::SandboxBy::Namespaces => Some(sandbox::Mechanism::Namespaces),
+            config::SandboxBy::Bubblewrap => Some(sandbox::Mechanism::Bubblewrap),
+        },
         write: given.sandbox_write.iter().map(whole).collect(),
         read: given.sandbox_read.iter().map(whole).collect(),
+        hosts: given.sandbox_hosts.clone(),
     }
 }
 

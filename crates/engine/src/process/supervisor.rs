@@ -8,7 +8,7 @@
 //! child's group only: descendants that leave the group escape.
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{ExitCode, Stdio};
 use std::sync::Arc;
@@ -44,6 +44,9 @@ const CHILD_OOM_BONUS: i32 = 200;
 /// The entry of the cradle, and of every supervisor; call it first thing in `main`, before any thread or runtime exists, and
 /// exit with its result.
 pub fn supervise_main() -> ExitCode {
+    if let Some(failed) = sandbox::become_the_program(std::env::args_os()) {
+        return failed;
+    }
     match wait_for_calls() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -93,7 +96,7 @@ fn supervise(ends: Ends) -> io::Result<()> {
     child_ended.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
 
-    let Ends { control, stdout, stderr, stdin } = ends;
+    let Ends { control, stdout, stderr, stdin, doors } = ends;
     let mut socket = UnixStream::from(control);
     socket.write_all(&wire::line(&Status::Here { pid: getpid().as_raw_nonzero().get() })?)?;
     let Some(request) = wire::receive(&mut socket)? else { return Ok(()) };
@@ -102,7 +105,11 @@ fn supervise(ends: Ends) -> io::Result<()> {
     command.env_clear().envs(request.env.iter().map(|(name, value)| (name, value)));
     command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
     let (mut objection, objecting) = io::pipe()?;
-    prepare(&mut command, request.confinement, request.cwd, objecting)?;
+    if let (Some(doors), None) = (&doors, &request.confinement) {
+        // A program of ours opens them in a sandbox that another program makes.
+        command.env(sandbox::DOORS, doors.as_raw_fd().to_string());
+    }
+    prepare(&mut command, request.confinement, request.cwd, doors, objecting)?;
     let started = match request.ownership {
         Ownership::Light => command.spawn(),
         Ownership::Supervised => become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command)),
@@ -152,12 +159,18 @@ fn prepare(
     command: &mut std::process::Command,
     confinement: Option<Confinement>,
     cwd: std::path::PathBuf,
+    doors: Option<OwnedFd>,
     mut objecting: io::PipeWriter,
 ) -> io::Result<()> {
     before_start(command, move || {
         rustix::process::setsid()?;
-        let Some(confinement) = &confinement else { return Ok(()) };
-        sandbox::enter(confinement, &cwd).map_err(|refused| {
+        let Some(confinement) = &confinement else {
+            if let Some(doors) = &doors {
+                rustix::io::fcntl_setfd(doors, rustix::io::FdFlags::empty())?;
+            }
+            return Ok(());
+        };
+        sandbox::enter(confinement, &cwd, doors.as_ref().map(OwnedFd::as_fd)).map_err(|refused| {
             // The parent is told of an error by its number alone.
             drop(objecting.write_all(refused.to_string().as_bytes()));
             io::Error::from(io::ErrorKind::PermissionDenied)
