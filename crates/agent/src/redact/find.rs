@@ -106,33 +106,84 @@ fn automaton(start: StartKind, patterns: impl IntoIterator<Item = impl AsRef<[u8
     builder.build(patterns).expect("patterns of bounded size")
 }
 
-/// The first three bytes of every pattern, as a set that may hold others too: nearly every place of a text is passed over by
-/// it, several times as fast as by an automaton of so many patterns.
+/// Sets of three bytes, which may hold others too: nearly every place of a text is passed over by them, many times as fast as
+/// by an automaton of so many patterns.
 #[derive(Debug)]
-struct Doors(Vec<bool>);
+struct Doors {
+    /// How a pattern begins.
+    first: Box<Threes>,
+    /// How a pattern goes on from its first byte, or from its second: of two places one behind the other, it is enough to
+    /// look at the second.
+    either: Box<Threes>,
+}
+
+/// What a pattern of three bytes can be followed by and still mean something, beside letters and digits. Behind the `://` of
+/// an address that is anything.
+const FOLLOWS: &[u8] = b"_-.+/=~ \"'`\\]:>@%";
 
 impl Doors {
-    const BITS: u32 = 15;
-
     fn of(patterns: &[Vec<u8>]) -> Self {
-        let mut doors = Self(vec![false; 1 << Self::BITS]);
+        let (mut first, mut either) = (Box::new(Threes::new()), Box::new(Threes::new()));
         for pattern in patterns {
-            if let [first, second, third, ..] = pattern[..] {
-                doors.0[Self::number(first, second, third)] = true;
+            let [a, b, c, rest @ ..] = &pattern[..] else { continue };
+            first.add([*a, *b, *c]);
+            either.add([*a, *b, *c]);
+            match rest.first() {
+                Some(next) => either.add([*b, *c, *next]),
+                None => {
+                    let may = |byte: &u8| byte.is_ascii_alphanumeric() || FOLLOWS.contains(byte) || *c == b'/';
+                    let next = (0..=u8::MAX).filter(may);
+                    next.for_each(|next| either.add([*b, *c, next]));
+                }
             }
         }
-        doors
-    }
-
-    fn number(first: u8, second: u8, third: u8) -> usize {
-        let bytes = u32::from_le_bytes([first, second, third, 0]);
-        (bytes.wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+        Self { first, either }
     }
 
     /// The next place from `at` on where a pattern may begin.
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
-        let open = |three: &[u8]| matches!(three, [a, b, c] if self.0[Self::number(*a, *b, *c)]);
-        text.get(at..)?.windows(3).position(open).map(|found| at + found)
+        let is_first = |place: usize| matches!(text.get(place..), Some([a, b, c, ..]) if self.first.has([*a, *b, *c]));
+        let mut block = at;
+        while let Some(eight) = text.get(block..).and_then(<[u8]>::first_chunk::<8>) {
+            let eight = u64::from_le_bytes(*eight);
+            // At the second, fourth and sixth place; what begins at the seventh is the next block's.
+            if self.either.has_any([eight, eight >> 16, eight >> 32].map(|bytes| (bytes >> 8) as u32)) {
+                if let Some(found) = (block..block + 6).find(|place| is_first(*place)) {
+                    return Some(found);
+                }
+            }
+            block += 6;
+        }
+        (block..text.len().saturating_sub(2)).find(|place| is_first(*place))
+    }
+}
+
+/// A set of three bytes.
+#[derive(Debug)]
+struct Threes([u8; 1 << Self::BITS]);
+
+impl Threes {
+    const BITS: u32 = 15;
+
+    fn new() -> Self {
+        Self([0; 1 << Self::BITS])
+    }
+
+    fn add(&mut self, three: [u8; 3]) {
+        self.0[Self::number(u32::from_le_bytes([three[0], three[1], three[2], 0]))] = 1;
+    }
+
+    fn has(&self, three: [u8; 3]) -> bool {
+        self.has_any([u32::from_le_bytes([three[0], three[1], three[2], 0])])
+    }
+
+    /// Whether the lower three bytes of any of these are in it.
+    fn has_any<const N: usize>(&self, places: [u32; N]) -> bool {
+        places.map(|bytes| self.0[Self::number(bytes)]).into_iter().fold(0, |any, one| any | one) != 0
+    }
+
+    fn number(bytes: u32) -> usize {
+        ((bytes << 8).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
     }
 }
 
