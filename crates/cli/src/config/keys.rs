@@ -366,6 +366,9 @@ settings! {
         /// A key with which commits are signed, in a trailer over the tree, the parent and the message; `ralphloop verify-log`
         /// checks it. Best given as `RALPHLOOP_COMMIT_KEY`. git's own signatures are made as your git is set.
         commit_key: Option<Secret> = None, File "KEY", "not signed";
+        /// A command whose first line is that key, such as `pass show ralphloop`: it is asked when a run begins and by
+        /// `verify-log`, if `commit_key` is not set. Not for the file of a project.
+        commit_key_command: Option<String> = None, File "CMD", "none";
         /// Files that a story may commit whatever they hold, by patterns from the top of the repository. In all others, a secret, a
         /// private key, a compiled program or a large binary file that a story adds stops its commit, and so does a change of
         /// `ralphloop.toml`.

@@ -6,6 +6,7 @@ pub(crate) mod between;
 pub(crate) mod check;
 mod clean;
 pub(crate) mod closing;
+mod commit_key;
 mod config;
 mod control;
 mod convert;

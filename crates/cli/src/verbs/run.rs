@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::between::Between;
 use super::launch::{Launch, Prepared};
 use super::take_up::{self, Asker, Wish};
-use super::{dry_run, repository, spec, tracker};
+use super::{commit_key, dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::config::{Config, Layer};
 use crate::error::CliError;
@@ -183,6 +183,7 @@ pub(crate) async fn go_under(
     let Some(taking_up) = take_up::decide(wish, asker, &mut prepared, &place).await? else {
         return Ok(take_up::left_alone());
     };
+    prepared.settings.seal = commit_key::seal(&prepared.config, &prepared.work.project, &place.spawner).await?;
     let finish = prepared.config.settings.finish;
     let Prepared { launch, work, settings, config, judged, .. } = prepared;
     let closing = finish.then(|| place.clone());

@@ -10,7 +10,6 @@ use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
 use ralphloop_engine::agents;
-use ralphloop_engine::git::Seal;
 use ralphloop_engine::notify::Notify;
 use ralphloop_engine::patterns::FilePatterns;
 use ralphloop_engine::process::{Passing, Resources};
@@ -88,7 +87,8 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         },
         branch: given.branch.clone(),
         passing: Passings { agents: Passing::of(&given.agent_env), gates: Passing::of(&given.gate_env) },
-        seal: given.commit_key.as_ref().map(|key| Seal::new(key.0.clone())),
+        // Whoever starts a run finds it out: a command may have to be asked.
+        seal: None,
         commit_anyway: FilePatterns::of(&given.commit_anyway).map_err(|error| at(config, "commit_anyway", &error))?,
         notify: Notify {
             targets: given.notify.iter().map(|told| told.target.clone()).collect(),

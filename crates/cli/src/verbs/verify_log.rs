@@ -10,7 +10,7 @@ use ralphloop_engine::runs::{RunFolder, StateFolder};
 use ralphloop_engine::start::Place;
 use serde_json::json;
 
-use super::repository;
+use super::{commit_key, repository};
 use crate::arguments::VerifyLogArguments;
 use crate::config::{self, Layer};
 use crate::error::CliError;
@@ -40,8 +40,10 @@ pub(super) fn verify_log(arguments: &VerifyLogArguments, host: &Host) -> Result<
     let folder = state.find(arguments.run.as_deref()).map_err(|error| repository::no_run(&error))?;
     let checked = audit::check(&folder.journal()).map_err(|error| CliError::environment(error.to_string()))?;
     let (config, _) = config::load(&host.cwd, &host.environment, Layer::default())?;
-    let seal = config.settings.commit_key.map(|key| Seal::new(key.0));
-    let commits = runtime.block_on(commits(&folder, &place, seal.as_ref()))?;
+    let commits = runtime.block_on(async {
+        let seal = commit_key::seal(&config, &host.cwd, &place.spawner).await?;
+        commits(&folder, &place, seal.as_ref()).await
+    })?;
     let mut faults: Vec<Fault> =
         checked.faults.iter().map(|fault| Fault { line: Some(fault.line), why: fault.why.clone() }).collect();
     faults.extend(commits.faults);
@@ -140,7 +142,7 @@ async fn commits(folder: &RunFolder, place: &Place, seal: Option<&Seal>) -> Resu
                     )),
                     (Ok(Sealed::Unchecked), _) => {
                         found.notes.push(format!(
-                            "{commit} is signed; without the key (RALPHLOOP_COMMIT_KEY) that is not checked"
+                            "{commit} is signed; without the key (RALPHLOOP_COMMIT_KEY, or commit_key_command) that is not checked"
                         ));
                         None
                     }
