@@ -111,10 +111,10 @@ fn automaton(start: StartKind, patterns: impl IntoIterator<Item = impl AsRef<[u8
 #[derive(Debug)]
 struct Doors {
     /// How a pattern begins.
-    first: Box<Threes>,
+    first: Threes,
     /// How a pattern goes on from its first byte, or from its second: of two places one behind the other, it is enough to
     /// look at the second.
-    either: Box<Threes>,
+    either: Threes,
 }
 
 /// What a pattern of three bytes can be followed by and still mean something, beside letters and digits. Behind the `://` of
@@ -123,18 +123,16 @@ const FOLLOWS: &[u8] = b"_-.+/=~ \"'`\\]:>@%";
 
 impl Doors {
     fn of(patterns: &[Vec<u8>]) -> Self {
-        let (mut first, mut either) = (Box::new(Threes::new()), Box::new(Threes::new()));
+        let (mut first, mut either) = (Threes::new(), Threes::new());
         for pattern in patterns {
             let [a, b, c, rest @ ..] = &pattern[..] else { continue };
             first.add([*a, *b, *c]);
             either.add([*a, *b, *c]);
-            match rest.first() {
-                Some(next) => either.add([*b, *c, *next]),
-                None => {
-                    let may = |byte: &u8| byte.is_ascii_alphanumeric() || FOLLOWS.contains(byte) || *c == b'/';
-                    let next = (0..=u8::MAX).filter(may);
-                    next.for_each(|next| either.add([*b, *c, next]));
-                }
+            if let Some(next) = rest.first() {
+                either.add([*b, *c, *next]);
+            } else {
+                let may = |byte: &u8| byte.is_ascii_alphanumeric() || FOLLOWS.contains(byte) || *c == b'/';
+                (0..=u8::MAX).filter(may).for_each(|next| either.add([*b, *c, next]));
             }
         }
         Self { first, either }
@@ -144,13 +142,12 @@ impl Doors {
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
         let is_first = |place: usize| matches!(text.get(place..), Some([a, b, c, ..]) if self.first.has([*a, *b, *c]));
         let mut block = at;
-        while let Some(eight) = text.get(block..).and_then(<[u8]>::first_chunk::<8>) {
-            let eight = u64::from_le_bytes(*eight);
+        while let Some([_, a, b, c, d, e, f, g]) = text.get(block..).and_then(<[u8]>::first_chunk::<8>) {
             // At the second, fourth and sixth place; what begins at the seventh is the next block's.
-            if self.either.has_any([eight, eight >> 16, eight >> 32].map(|bytes| (bytes >> 8) as u32)) {
-                if let Some(found) = (block..block + 6).find(|place| is_first(*place)) {
-                    return Some(found);
-                }
+            if self.either.has_any([[*a, *b, *c], [*c, *d, *e], [*e, *f, *g]])
+                && let Some(found) = (block..block + 6).find(|place| is_first(*place))
+            {
+                return Some(found);
             }
             block += 6;
         }
@@ -158,32 +155,32 @@ impl Doors {
     }
 }
 
-/// A set of three bytes.
+/// A set of three bytes, by their hash.
 #[derive(Debug)]
-struct Threes([u8; 1 << Self::BITS]);
+struct Threes(Vec<u8>);
 
 impl Threes {
     const BITS: u32 = 15;
 
     fn new() -> Self {
-        Self([0; 1 << Self::BITS])
+        Self(vec![0; 1 << Self::BITS])
     }
 
     fn add(&mut self, three: [u8; 3]) {
-        self.0[Self::number(u32::from_le_bytes([three[0], three[1], three[2], 0]))] = 1;
+        self.0[Self::number(three)] = 1;
     }
 
     fn has(&self, three: [u8; 3]) -> bool {
-        self.has_any([u32::from_le_bytes([three[0], three[1], three[2], 0])])
+        self.has_any([three])
     }
 
-    /// Whether the lower three bytes of any of these are in it.
-    fn has_any<const N: usize>(&self, places: [u32; N]) -> bool {
-        places.map(|bytes| self.0[Self::number(bytes)]).into_iter().fold(0, |any, one| any | one) != 0
+    /// Whether any of these is in it.
+    fn has_any<const N: usize>(&self, places: [[u8; 3]; N]) -> bool {
+        places.map(|three| self.0[Self::number(three)]).into_iter().fold(0, |any, one| any | one) != 0
     }
 
-    fn number(bytes: u32) -> usize {
-        ((bytes << 8).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+    fn number([a, b, c]: [u8; 3]) -> usize {
+        (u32::from_le_bytes([0, a, b, c]).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
     }
 }
 

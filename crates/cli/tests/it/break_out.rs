@@ -158,9 +158,9 @@ pub(crate) const STRICT_ATTEMPTS: &[Attempt] = &[
     Attempt("read logs of the machine", r"ls /var/log"),
     Attempt("read another home folder", r"ls /root /home 2>/dev/null | grep -v : | grep ."),
     // The network, of which `$server` is a port of this machine's loopback with somebody behind.
-    Attempt("reach a server of the machine", r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/$server'"#),
-    Attempt("reach it by the address of every interface", r#"bash -c 'exec 3<>/dev/tcp/0.0.0.0/$server'"#),
-    Attempt("reach it by IPv6", r#"bash -c 'exec 3<>/dev/tcp/::1/$server'"#),
+    Attempt("reach a server of the machine", r"bash -c 'exec 3<>/dev/tcp/127.0.0.1/$server'"),
+    Attempt("reach it by the address of every interface", r"bash -c 'exec 3<>/dev/tcp/0.0.0.0/$server'"),
+    Attempt("reach it by IPv6", r"bash -c 'exec 3<>/dev/tcp/::1/$server'"),
     Attempt(
         "be connected by the proxy to a host that nobody named",
         r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}; printf "CONNECT 127.0.0.1:$server HTTP/1.1\r\n\r\n" >&3; head -c 12 <&3 | grep 200'"#,
@@ -169,7 +169,7 @@ pub(crate) const STRICT_ATTEMPTS: &[Attempt] = &[
         "have the proxy ask a host that nobody named",
         r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}; printf "GET http://localhost:$server/ HTTP/1.1\r\n\r\n" >&3; grep -a hello <&3'"#,
     ),
-    Attempt("send to a host without the proxy", r#"bash -c 'echo x > /dev/udp/192.0.2.1/53'"#),
+    Attempt("send to a host without the proxy", r"bash -c 'echo x > /dev/udp/192.0.2.1/53'"),
 ];
 
 /// The script that tries them all: a line each, number, result, first words of the error.

@@ -257,7 +257,7 @@ impl Confined {
 fn ports(reach: &Reach) -> Vec<u16> {
     const PROXY: u16 = 3128;
     let local: Vec<u16> = reach.local().into_iter().map(|(_, port)| port).collect();
-    let proxy = (PROXY..).find(|port| !local.contains(port)).unwrap_or(PROXY);
+    let proxy = (PROXY..=u16::MAX).find(|port| !local.contains(port)).unwrap_or(PROXY);
     std::iter::once(proxy).chain(local).collect()
 }
 

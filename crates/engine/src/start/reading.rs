@@ -63,9 +63,10 @@ pub(super) fn now(
     earlier: Option<&Plan>,
 ) -> Result<WorkReading, StartError> {
     let files = work::load(work)?;
-    if let Some(judged) = judged.as_ref().filter(|judged| judged.files == files) {
-        return Ok(judged.clone());
-    }
+    let judged = match judged {
+        Some(judged) if judged.files == files => return Ok(judged),
+        other => other,
+    };
     let read = WorkReading::of_files(files)?;
     let known: BTreeSet<&str> = judged.iter().map(WorkReading::plan).chain(earlier).flat_map(commands).collect();
     if let Some(command) = commands(read.plan()).find(|command| !known.contains(command)) {
