@@ -142,9 +142,10 @@ impl Doors {
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
         let is_first = |place: usize| matches!(text.get(place..), Some([a, b, c, ..]) if self.first.has([*a, *b, *c]));
         let mut block = at;
-        while let Some([_, a, b, c, d, e, f, g]) = text.get(block..).and_then(<[u8]>::first_chunk::<8>) {
+        while let Some([a, b, c, d, e, f, g, h]) = text.get(block..).and_then(<[u8]>::first_chunk::<8>).copied() {
             // At the second, fourth and sixth place; what begins at the seventh is the next block's.
-            if self.either.has_any([[*a, *b, *c], [*c, *d, *e], [*e, *f, *g]])
+            let (second, fourth, sixth) = ([a, b, c, d], [c, d, e, f], [e, f, g, h]);
+            if self.either.after(second) | self.either.after(fourth) | self.either.after(sixth)
                 && let Some(found) = (block..block + 6).find(|place| is_first(*place))
             {
                 return Some(found);
@@ -157,30 +158,30 @@ impl Doors {
 
 /// A set of three bytes, by their hash.
 #[derive(Debug)]
-struct Threes(Vec<u8>);
+struct Threes(Vec<bool>);
 
 impl Threes {
     const BITS: u32 = 15;
 
     fn new() -> Self {
-        Self(vec![0; 1 << Self::BITS])
+        Self(vec![false; 1 << Self::BITS])
     }
 
-    fn add(&mut self, three: [u8; 3]) {
-        self.0[Self::number(three)] = 1;
+    fn add(&mut self, [a, b, c]: [u8; 3]) {
+        self.0[Self::number([0, a, b, c])] = true;
     }
 
-    fn has(&self, three: [u8; 3]) -> bool {
-        self.has_any([three])
+    fn has(&self, [a, b, c]: [u8; 3]) -> bool {
+        self.after([0, a, b, c])
     }
 
-    /// Whether any of these is in it.
-    fn has_any<const N: usize>(&self, places: [[u8; 3]; N]) -> bool {
-        places.map(|three| self.0[Self::number(three)]).into_iter().fold(0, |any, one| any | one) != 0
+    /// Whether the last three of these are in it: four are read at once.
+    fn after(&self, four: [u8; 4]) -> bool {
+        self.0[Self::number(four)]
     }
 
-    fn number([a, b, c]: [u8; 3]) -> usize {
-        (u32::from_le_bytes([0, a, b, c]).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+    fn number(four: [u8; 4]) -> usize {
+        ((u32::from_le_bytes(four) & 0xffff_ff00).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
     }
 }
 
