@@ -142,9 +142,9 @@ impl Doors {
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
         let is_first = |place: usize| matches!(text.get(place..), Some([a, b, c, ..]) if self.first.has([*a, *b, *c]));
         let mut block = at;
-        while let Some([a, b, c, d, e, f, g, h]) = text.get(block..).and_then(<[u8]>::first_chunk::<8>).copied() {
+        while let Some(eight) = text.get(block..).and_then(<[u8]>::first_chunk::<8>).copied().map(u64::from_le_bytes) {
             // At the second, fourth and sixth place; what begins at the seventh is the next block's.
-            let (second, fourth, sixth) = ([a, b, c, d], [c, d, e, f], [e, f, g, h]);
+            let (second, fourth, sixth) = (lower(eight), lower(eight >> 16), lower(eight >> 32));
             if self.either.after(second) | self.either.after(fourth) | self.either.after(sixth)
                 && let Some(found) = (block..block + 6).find(|place| is_first(*place))
             {
@@ -156,32 +156,38 @@ impl Doors {
     }
 }
 
+/// The lower half.
+#[expect(clippy::cast_possible_truncation, reason = "the upper half is what is left out")]
+fn lower(eight: u64) -> u32 {
+    eight as u32
+}
+
 /// A set of three bytes, by their hash.
 #[derive(Debug)]
-struct Threes(Vec<bool>);
+struct Threes(Box<[bool; 1 << Self::BITS]>);
 
 impl Threes {
-    const BITS: u32 = 15;
+    const BITS: u32 = 14;
 
     fn new() -> Self {
-        Self(vec![false; 1 << Self::BITS])
+        Self(Box::new([false; 1 << Self::BITS]))
     }
 
     fn add(&mut self, [a, b, c]: [u8; 3]) {
-        self.0[Self::number([0, a, b, c])] = true;
+        self.0[Self::number(u32::from_le_bytes([0, a, b, c]))] = true;
     }
 
     fn has(&self, [a, b, c]: [u8; 3]) -> bool {
-        self.after([0, a, b, c])
+        self.after(u32::from_le_bytes([0, a, b, c]))
     }
 
     /// Whether the last three of these are in it: four are read at once.
-    fn after(&self, four: [u8; 4]) -> bool {
+    fn after(&self, four: u32) -> bool {
         self.0[Self::number(four)]
     }
 
-    fn number(four: [u8; 4]) -> usize {
-        ((u32::from_le_bytes(four) & 0xffff_ff00).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+    fn number(four: u32) -> usize {
+        ((four & 0xffff_ff00).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
     }
 }
 
