@@ -164,17 +164,18 @@ fn lower(eight: u64) -> u32 {
 
 /// A set of three bytes, by their hash.
 #[derive(Debug)]
-struct Threes(Box<[bool; 1 << Self::BITS]>);
+struct Threes(Box<[u8; 1 << (Self::BITS - 3)]>);
 
 impl Threes {
-    const BITS: u32 = 14;
+    const BITS: u32 = 17;
 
     fn new() -> Self {
-        Self(Box::new([false; 1 << Self::BITS]))
+        Self(Box::new([0; 1 << (Self::BITS - 3)]))
     }
 
     fn add(&mut self, [a, b, c]: [u8; 3]) {
-        self.0[Self::number(u32::from_le_bytes([0, a, b, c]))] = true;
+        let number = Self::number(u32::from_le_bytes([0, a, b, c]));
+        self.0[number >> 3] |= 1 << (number & 7);
     }
 
     fn has(&self, [a, b, c]: [u8; 3]) -> bool {
@@ -183,7 +184,8 @@ impl Threes {
 
     /// Whether the last three of these are in it: four are read at once.
     fn after(&self, four: u32) -> bool {
-        self.0[Self::number(four)]
+        let number = Self::number(four);
+        self.0[number >> 3] >> (number & 7) & 1 == 1
     }
 
     fn number(four: u32) -> usize {
