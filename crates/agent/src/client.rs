@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::builtin::{self, KNOWN_PROVIDERS, Limits, Provider, Setup};
-pub use crate::clients::{KNOWN, KnownClient, Reports, SignIn, Source};
+pub use crate::clients::{Endpoint, KNOWN, KnownClient, Reports, SignIn, Source};
 
 /// How an agent's output reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -31,6 +31,8 @@ pub struct KnownClient {
     pub folders: &'static [&'static str],
     /// In these: what tells it, or a later session of its user, what to run. Not its own to write.
     pub settings: &'static [&'static str],
+    /// Where its model is.
+    pub endpoint: Endpoint,
     /// What all this is known from.
     pub known_from: Source,
     pub(crate) arguments: &'static [&'static str],
@@ -53,6 +55,15 @@ pub struct SignIn {
     pub files: &'static [&'static str],
     /// What signs it in.
     pub command: &'static str,
+}
+
+/// Where a client's model, and its sign-in, are reached.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Hosts, each on port 443; `*.` stands for any names in front.
+    pub hosts: &'static [&'static str],
+    /// Variables of which each, where it is set, holds the address that is asked instead.
+    pub variables: &'static [&'static str],
 }
 
 /// What a client reports of its use.
@@ -139,6 +150,10 @@ pub const KNOWN: &[KnownClient] = &[
             ".claude/skills",
             ".claude/local",
         ],
+        endpoint: Endpoint {
+            hosts: &["api.anthropic.com", "console.anthropic.com", "platform.claude.com"],
+            variables: &["ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL"],
+        },
         known_from: Source::Tests("2.1.332"),
         arguments: &["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
         model_flag: "--model",
@@ -175,6 +190,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".codex"],
         settings: &[".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"],
+        endpoint: Endpoint {
+            hosts: &["api.openai.com", "chatgpt.com", "auth.openai.com"],
+            variables: &["OPENAI_BASE_URL"],
+        },
         known_from: Source::Tests("0.171.0"),
         arguments: &["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
         model_flag: "--model",
@@ -206,6 +225,10 @@ pub const KNOWN: &[KnownClient] = &[
             ".config/opencode/command",
             ".config/opencode/plugin",
         ],
+        endpoint: Endpoint {
+            hosts: &["opencode.ai", "models.dev", "api.anthropic.com", "api.openai.com", "openrouter.ai"],
+            variables: &["ANTHROPIC_BASE_URL", "OPENAI_BASE_URL"],
+        },
         known_from: Source::Tests("1.18.33"),
         arguments: &["run", "--format", "json", "--auto"],
         model_flag: "--model",
@@ -232,6 +255,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".gemini"],
         settings: &[".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/commands", ".gemini/extensions"],
+        endpoint: Endpoint {
+            hosts: &["generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com", "oauth2.googleapis.com"],
+            variables: &["GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT"],
+        },
         known_from: Source::Tests("0.61.0"),
         arguments: &["--output-format", "stream-json", "--yolo"],
         model_flag: "--model",
@@ -259,6 +286,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".qwen"],
         settings: &[".qwen/settings.json", ".qwen/QWEN.md", ".qwen/commands", ".qwen/extensions"],
+        endpoint: Endpoint {
+            hosts: &["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com", "chat.qwen.ai", "portal.qwen.ai"],
+            variables: &["OPENAI_BASE_URL"],
+        },
         known_from: Source::Tests("0.15.10"),
         arguments: &["--output-format", "stream-json", "--yolo"],
         model_flag: "--model",
@@ -296,6 +327,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".copilot"],
         settings: &[".copilot/mcp-config.json", ".copilot/agents"],
+        endpoint: Endpoint {
+            hosts: &["*.githubcopilot.com", "api.github.com"],
+            variables: &["COPILOT_PROVIDER_BASE_URL"],
+        },
         known_from: Source::Recordings("1.0.102"),
         arguments: &["--output-format", "json", "--allow-all-tools", "--no-auto-update"],
         model_flag: "--model",
@@ -328,6 +363,7 @@ pub const KNOWN: &[KnownClient] = &[
             ".cursor/extensions",
             ".local/share/cursor-agent/versions",
         ],
+        endpoint: Endpoint { hosts: &["*.cursor.sh"], variables: &["CURSOR_API_ENDPOINT"] },
         known_from: Source::Documentation,
         arguments: &["-p", "--force", "--output-format", "stream-json"],
         model_flag: "--model",
@@ -354,6 +390,7 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".local/share/amp", ".cache/amp", ".config/amp"],
         settings: &[".config/amp/settings.json", ".config/amp/plugins"],
+        endpoint: Endpoint { hosts: &["ampcode.com"], variables: &["AMP_URL"] },
         known_from: Source::Documentation,
         arguments: &["-x", "--stream-json"],
         model_flag: "-m",
@@ -386,6 +423,7 @@ pub const KNOWN: &[KnownClient] = &[
             ".factory/droids",
             ".factory/hooks.json",
         ],
+        endpoint: Endpoint { hosts: &["*.factory.ai"], variables: &[] },
         known_from: Source::Documentation,
         arguments: &["exec", "--skip-permissions-unsafe"],
         model_flag: "--model",
@@ -412,6 +450,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".kimi", ".local/share/kimi"],
         settings: &[".kimi/config.toml", ".kimi/mcp.json"],
+        endpoint: Endpoint {
+            hosts: &["api.kimi.com", "auth.kimi.com", "api.moonshot.ai", "api.moonshot.cn"],
+            variables: &["KIMI_BASE_URL"],
+        },
         known_from: Source::Documentation,
         arguments: &["--print", "--output-format", "text", "--final-message-only"],
         model_flag: "--model",
@@ -447,6 +489,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".pi"],
         settings: &[".pi/agent/settings.json", ".pi/agent/extensions", ".pi/agent/skills", ".pi/agent/prompts"],
+        endpoint: Endpoint {
+            hosts: &["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "openrouter.ai"],
+            variables: &[],
+        },
         known_from: Source::Recordings("0.73.1"),
         arguments: &["-p", "--mode", "json"],
         model_flag: "--model",
@@ -473,6 +519,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".aider"],
         settings: &[".aider.conf.yml"],
+        endpoint: Endpoint {
+            hosts: &["api.openai.com", "api.anthropic.com", "generativelanguage.googleapis.com", "openrouter.ai"],
+            variables: &["OPENAI_API_BASE", "ANTHROPIC_BASE_URL"],
+        },
         known_from: Source::Tried("0.86.2"),
         arguments: &[
             "--yes-always",
@@ -508,6 +558,10 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[".local/share/goose", ".local/state/goose", ".config/goose"],
         settings: &[".config/goose/config.yaml", ".config/goose/recipes"],
+        endpoint: Endpoint {
+            hosts: &["api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "openrouter.ai"],
+            variables: &["OPENAI_HOST", "ANTHROPIC_HOST"],
+        },
         known_from: Source::Documentation,
         arguments: &["run", "--quiet", "--no-session", "--instructions", "-"],
         model_flag: "--model",
@@ -540,6 +594,8 @@ pub const KNOWN: &[KnownClient] = &[
         billed_by: &[],
         folders: &[],
         settings: &[],
+        // Its provider's address, which each run sets.
+        endpoint: Endpoint { hosts: &[], variables: &[] },
         known_from: Source::Tests(env!("CARGO_PKG_VERSION")),
         arguments: &["__agent"],
         model_flag: "--model",

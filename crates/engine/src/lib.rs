@@ -4,6 +4,7 @@ mod aftermath;
 pub mod agents;
 mod attributes;
 pub mod audit;
+pub mod bytes;
 pub mod clean;
 pub mod clock;
 pub mod commands;

@@ -130,7 +130,7 @@ pub struct Settings {
     /// What keeps agents and gates inside.
     pub sandbox: sandbox::Choice,
     /// What of the machine is open to them there, beside what its level says.
-    pub sandbox_opened: sandbox::Opened,
+    pub sandbox_terms: sandbox::Terms,
 }
 
 /// Who works on a story one after the other.

@@ -2,6 +2,7 @@
 
 mod ground;
 mod guard;
+mod reading;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use ralphloop_core::learning::Learning;
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::run::Run;
-use ralphloop_spec::{Diagnostic, SpecError};
+use ralphloop_spec::SpecError;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -48,10 +49,11 @@ use crate::sandbox;
 use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::work::{self, WorkError, WorkRef, landed};
+use crate::work::{WorkError, WorkRef, landed};
 use crate::{clock, cut_off, git, learnings};
 use ground::{Ground, left_by_an_attempt};
 use guard::{asked_sandbox, refuse_protected};
+pub use reading::WorkReading;
 
 /// How long notifications may still take once a signal says that nobody waits for them.
 const LAST_WORD: Duration = Duration::from_secs(1);
@@ -60,6 +62,8 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 pub struct Request {
     /// The work.
     pub work: WorkRef,
+    /// The work as it was read when the commands that it brings were judged; none if it could not be read then.
+    pub judged: Option<WorkReading>,
     /// How.
     pub settings: Settings,
     /// Go on with a run, or begin one.
@@ -83,6 +87,16 @@ pub enum StartError {
     /// The work cannot be read.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// The work has changed since the commands that it brings were judged.
+    #[error(
+        "{work} changed while the run was being started, and brings a new command now: {command:?}; start it again"
+    )]
+    OtherCommands {
+        /// The work.
+        work: String,
+        /// The first new command.
+        command: String,
+    },
     /// Git cannot merge without a working tree.
     #[error("stories in worktrees need git 2.38 or newer; update git, or leave out --worktree and --jobs")]
     NoWorktrees,
@@ -372,26 +386,10 @@ pub async fn open(project: &Path, spawner: Spawner, command_timeout: Duration) -
     Ok(Place { repository, spawner })
 }
 
-/// Reads the work and checks what a run needs of it.
-pub fn read_plan(work: &WorkRef, only: &[StoryId]) -> Result<(Plan, Vec<Diagnostic>), StartError> {
-    let reading = ralphloop_spec::read(&work::load(work)?)?;
-    let plan = reading.plan;
-    let unknown: Vec<String> = only.iter().filter(|id| plan.story(id).is_none()).map(ToString::to_string).collect();
-    if !unknown.is_empty() {
-        let known = plan.stories.iter().map(|s| s.id.to_string()).collect();
-        return Err(StartError::UnknownStory { work: plan.work.to_string(), unknown, known });
-    }
-    if let Some(cycle) = graph::cycle(&plan.stories) {
-        let cycle = cycle.iter().map(ToString::to_string).collect();
-        return Err(StartError::Cycle { work: plan.work.to_string(), cycle });
-    }
-    Ok((plan, reading.warnings))
-}
-
 /// Gets a run ready, or says why not.
 #[expect(clippy::too_many_lines, reason = "one step after the other, each of which may refuse")]
 pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
-    let Request { work, mut settings, taking_up, launch, inside, scribe, learned } = request;
+    let Request { work, judged, mut settings, taking_up, launch, inside, scribe, learned } = request;
     let Place { repository, spawner } = place;
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
@@ -402,7 +400,9 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let mut warnings = earlier.warnings;
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
     warnings.extend(ground::keep_place(&mut settings, earlier.run.as_ref()));
-    let (plan, read_warnings) = match (&earlier.run, read_plan(&work, &settings.only)) {
+    let read = reading::now(&work, judged, earlier.run.as_ref().map(|taken| taken.run.plan()));
+    let read = read.and_then(|read| read.checked(&settings.only));
+    let (plan, read_warnings) = match (&earlier.run, read) {
         (_, Ok(read)) => read,
         // An interrupted attempt may have broken the spec; it is put back before anything else.
         (Some(taken), Err(StartError::Spec(_))) if taken.run.attempts().len() > 0 => {

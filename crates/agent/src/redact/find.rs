@@ -106,33 +106,90 @@ fn automaton(start: StartKind, patterns: impl IntoIterator<Item = impl AsRef<[u8
     builder.build(patterns).expect("patterns of bounded size")
 }
 
-/// The first three bytes of every pattern, as a set that may hold others too: nearly every place of a text is passed over by
-/// it, several times as fast as by an automaton of so many patterns.
+/// Sets of three bytes, which may hold others too: nearly every place of a text is passed over by them, many times as fast as
+/// by an automaton of so many patterns.
 #[derive(Debug)]
-struct Doors(Vec<bool>);
+struct Doors {
+    /// How a pattern begins.
+    first: Threes,
+    /// How a pattern goes on from its first byte, or from its second: of two places one behind the other, it is enough to
+    /// look at the second.
+    either: Threes,
+}
+
+/// What a pattern of three bytes can be followed by and still mean something, beside letters and digits. Behind the `://` of
+/// an address that is anything.
+const FOLLOWS: &[u8] = b"_-.+/=~ \"'`\\]:>@%";
 
 impl Doors {
-    const BITS: u32 = 15;
-
     fn of(patterns: &[Vec<u8>]) -> Self {
-        let mut doors = Self(vec![false; 1 << Self::BITS]);
+        let (mut first, mut either) = (Threes::new(), Threes::new());
         for pattern in patterns {
-            if let [first, second, third, ..] = pattern[..] {
-                doors.0[Self::number(first, second, third)] = true;
+            let [a, b, c, rest @ ..] = &pattern[..] else { continue };
+            first.add([*a, *b, *c]);
+            either.add([*a, *b, *c]);
+            if let Some(next) = rest.first() {
+                either.add([*b, *c, *next]);
+            } else {
+                let may = |byte: &u8| byte.is_ascii_alphanumeric() || FOLLOWS.contains(byte) || *c == b'/';
+                (0..=u8::MAX).filter(may).for_each(|next| either.add([*b, *c, next]));
             }
         }
-        doors
-    }
-
-    fn number(first: u8, second: u8, third: u8) -> usize {
-        let bytes = u32::from_le_bytes([first, second, third, 0]);
-        (bytes.wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+        Self { first, either }
     }
 
     /// The next place from `at` on where a pattern may begin.
     fn next(&self, text: &[u8], at: usize) -> Option<usize> {
-        let open = |three: &[u8]| matches!(three, [a, b, c] if self.0[Self::number(*a, *b, *c)]);
-        text.get(at..)?.windows(3).position(open).map(|found| at + found)
+        let is_first = |place: usize| matches!(text.get(place..), Some([a, b, c, ..]) if self.first.has([*a, *b, *c]));
+        let mut block = at;
+        while let Some(eight) = text.get(block..).and_then(<[u8]>::first_chunk::<8>).copied().map(u64::from_le_bytes) {
+            // At the second, fourth and sixth place; what begins at the seventh is the next block's.
+            let (second, fourth, sixth) = (lower(eight), lower(eight >> 16), lower(eight >> 32));
+            if self.either.after(second) | self.either.after(fourth) | self.either.after(sixth)
+                && let Some(found) = (block..block + 6).find(|place| is_first(*place))
+            {
+                return Some(found);
+            }
+            block += 6;
+        }
+        (block..text.len().saturating_sub(2)).find(|place| is_first(*place))
+    }
+}
+
+/// The lower half.
+#[expect(clippy::cast_possible_truncation, reason = "the upper half is what is left out")]
+fn lower(eight: u64) -> u32 {
+    eight as u32
+}
+
+/// A set of three bytes, by their hash.
+#[derive(Debug)]
+struct Threes(Box<[u8; 1 << (Self::BITS - 3)]>);
+
+impl Threes {
+    const BITS: u32 = 17;
+
+    fn new() -> Self {
+        Self(Box::new([0; 1 << (Self::BITS - 3)]))
+    }
+
+    fn add(&mut self, [a, b, c]: [u8; 3]) {
+        let number = Self::number(u32::from_le_bytes([0, a, b, c]));
+        self.0[number >> 3] |= 1 << (number & 7);
+    }
+
+    fn has(&self, [a, b, c]: [u8; 3]) -> bool {
+        self.after(u32::from_le_bytes([0, a, b, c]))
+    }
+
+    /// Whether the last three of these are in it: four are read at once.
+    fn after(&self, four: u32) -> bool {
+        let number = Self::number(four);
+        self.0[number >> 3] >> (number & 7) & 1 == 1
+    }
+
+    fn number(four: u32) -> usize {
+        ((four & 0xffff_ff00).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
     }
 }
 

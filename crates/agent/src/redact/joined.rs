@@ -19,6 +19,13 @@ impl<'t> Joined<'t> {
         let (mut at, mut kept_from, mut taken) = (0, 0, 0);
         while let Some(found) = memchr::memchr3(b'\n', b'\r', b'\\', &text[at..]) {
             let start = at + found;
+            // Nearly all escapes are of quotes.
+            if let [b'\\', next, ..] = text[start..]
+                && !matches!(next, b'n' | b'r' | b'\\' | b'\n' | b'\r')
+            {
+                at = start + 2;
+                continue;
+            }
             let end = end_of_break(text, start);
             if end == start {
                 at = start + backslashes(&text[start..]);

@@ -14,6 +14,7 @@
 mod cpu;
 mod lanes;
 mod reading;
+mod redaction;
 mod roles;
 mod sandbox;
 mod screen;
@@ -32,7 +33,7 @@ use table::Table;
 /// A measurement: its name, and what fills the table.
 type Measurement = (&'static str, fn(&mut Table));
 
-const ALL: [Measurement; 10] = [
+const ALL: [Measurement; 11] = [
     ("story", story::measure),
     ("cpu", cpu::measure),
     ("tree", tree::measure),
@@ -40,6 +41,7 @@ const ALL: [Measurement; 10] = [
     ("status", status::measure),
     ("stream", stream::measure),
     ("reading", reading::measure),
+    ("redaction", redaction::measure),
     ("lanes", lanes::measure),
     ("screen", screen::measure),
     ("sandbox", sandbox::measure),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use ralphloop_engine::process::{Call, Spawner, SupervisorProgram};
-use ralphloop_engine::sandbox::{Level, Opened, Sandbox};
+use ralphloop_engine::sandbox::{Level, Sandbox, Terms};
 
 use crate::table::{Table, median, ms};
 use crate::world::binary;
@@ -21,7 +21,7 @@ pub(crate) fn measure(table: &mut Table) {
             std::fs::create_dir(made).unwrap();
         }
         for level in [Level::Workspace, Level::Strict] {
-            let sandbox = match Sandbox::open(level, Opened::default(), &state, &spawner).await {
+            let sandbox = match Sandbox::open(level, Terms::default(), &state, &spawner).await {
                 Ok(sandbox) => sandbox,
                 Err(error) => {
                     println!("not measured: {error}");

@@ -54,7 +54,8 @@ fn parse(text: &str, path: &str, origin: impl Fn(String, usize) -> Origin) -> Re
             continue;
         }
         if name.get_ref() == "generate" {
-            layer.generate = Some(generate::read(value).map_err(faulty)?);
+            let value_of = generate::read(value).map_err(faulty)?;
+            layer.generate = Some(Given { value: value_of, origin: line(name.span().start) });
             continue;
         }
         if name.get_ref() == "prices" {

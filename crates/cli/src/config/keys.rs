@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ralphloop_core::units::Usd;
 use ralphloop_engine::lane::Generated;
+use ralphloop_engine::sandbox::Host;
 use serde_json::Value as Json;
 
 use super::origin::{Config, Given, Origin};
@@ -19,7 +20,7 @@ use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
 use super::value::{
     AgentFormat, AgentName, AgentNames, Bytes, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Sandbox,
-    Trusting, Value,
+    SandboxBy, Trusting, Value,
 };
 
 /// The table of a file that holds the settings of the screen.
@@ -113,7 +114,7 @@ macro_rules! settings {
             /// The tables `[roles.NAME]`: roles of a relay.
             pub(crate) roles: Vec<OwnRole>,
             /// The tables `[[generate]]`: files that are made anew where they are in conflict.
-            pub(crate) generate: Generated,
+            pub(crate) generate: Given<Generated>,
             $($( $(#[doc = $doc])+ pub(crate) $name: $type, )+)+
         }
 
@@ -125,7 +126,7 @@ macro_rules! settings {
                     retries: Vec::new(),
                     providers: Vec::new(),
                     roles: Vec::new(),
-                    generate: Generated::default(),
+                    generate: Given { value: Generated::default(), origin: Origin::Default },
                     $($( $name: $default, )+)+
                 }
             }
@@ -139,7 +140,7 @@ macro_rules! settings {
             pub(super) retries: Vec<OwnRetry>,
             pub(super) providers: Vec<OwnProvider>,
             pub(super) roles: Vec<OwnRole>,
-            pub(super) generate: Option<Generated>,
+            pub(super) generate: Option<Given<Generated>>,
             $($( pub(crate) $name: Option<Given<$type>>, )+)+
         }
 
@@ -331,6 +332,10 @@ settings! {
         sandbox_write: Vec<PathBuf> = Vec::new(), File "DIR", "none";
         /// Files and folders that they can also read where the sandbox hides them: absolute, or below `~/`.
         sandbox_read: Vec<PathBuf> = Vec::new(), File "PATH", "none";
+        /// Who keeps them in there: ralphloop itself by `namespaces`, or `bubblewrap`.
+        sandbox_by: SandboxBy = SandboxBy::Auto, File "auto|namespaces|bubblewrap";
+        /// Hosts that agents can also reach at `strict`, beside their own endpoint: `NAME`, `*.NAME` or `NAME:PORT`.
+        sandbox_hosts: Vec<Host> = Vec::new(), File "HOST", "none";
     }
     "The built-in agent" {
         /// How often the built-in agent may ask its model in one call. What reaches a limit of its own ends with that reason.
@@ -388,6 +393,9 @@ settings! {
         /// A key with which commits are signed, in a trailer over the tree, the parent and the message; `ralphloop verify-log`
         /// checks it. Best given as `RALPHLOOP_COMMIT_KEY`. git's own signatures are made as your git is set.
         commit_key: Option<Secret> = None, File "KEY", "not signed";
+        /// A command whose first line is that key, such as `pass show ralphloop`: it is asked when a run begins and by
+        /// `verify-log`, if `commit_key` is not set. Not for the file of a project.
+        commit_key_command: Option<String> = None, File "CMD", "none";
         /// Files that a story may commit whatever they hold, by patterns from the top of the repository. In all others, a secret, a
         /// private key, a compiled program or a large binary file that a story adds stops its commit, and so does a change of
         /// `ralphloop.toml`.

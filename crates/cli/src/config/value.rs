@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use ralphloop_agent::client::Format;
 use ralphloop_core::units::Usd;
+use ralphloop_engine::sandbox::{Host, NoHost};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
@@ -145,6 +146,15 @@ impl Value for PathBuf {
     }
     fn show(&self) -> String {
         self.display().to_string()
+    }
+}
+
+impl Value for Host {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|error: NoHost| error.to_string())
+    }
+    fn show(&self) -> String {
+        self.to_string()
     }
 }
 
@@ -429,8 +439,19 @@ pub(crate) enum Sandbox {
     Off,
     /// They write in the working tree, their own temporary folder and the agent's own folders, and read no secrets
     Workspace,
-    /// They also read nothing but the system, its tools and the working tree, and gates reach no network
+    /// They also read nothing but the system, its tools and the working tree; agents reach their endpoint alone, gates no network
     Strict,
+}
+
+/// Who keeps agents and gates inside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SandboxBy {
+    /// Whoever can: first ralphloop itself, then bubblewrap
+    Auto,
+    /// Ralphloop itself, by namespaces
+    Namespaces,
+    /// The program bwrap
+    Bubblewrap,
 }
 
 macro_rules! value_by_name {
@@ -446,7 +467,7 @@ macro_rules! value_by_name {
         }
     )+ };
 }
-value_by_name!(AgentFormat, Dirty, OnExhausted, Sandbox, Trusting);
+value_by_name!(AgentFormat, Dirty, OnExhausted, Sandbox, SandboxBy, Trusting);
 pub(super) use value_by_name;
 
 pub(super) fn names<T: ValueEnum>() -> String {

@@ -1,6 +1,7 @@
 //! `clean`: what finished runs left, and its removal.
 
 use ralphloop_core::units::Timestamp;
+use ralphloop_engine::bytes::Bytes;
 use ralphloop_engine::clean::{CleanError, Item, Wanted, choose, left, remove};
 use serde_json::{Value, json};
 
@@ -37,7 +38,7 @@ pub(super) fn clean(arguments: &CleanArguments, host: &Host) -> Result<Exit, Cli
         }
         for item in &chosen {
             remove(&place.repository, item).await.map_err(|error| told(&error))?;
-            output::talk(&format!("Removed {} ({})\n", output::one_line(&item.to_string()), size(item.bytes)));
+            output::talk(&format!("Removed {} ({})\n", output::one_line(&item.to_string()), Bytes(item.bytes)));
         }
         if chosen.is_empty() {
             output::talk("There is nothing to remove.\n");
@@ -80,7 +81,7 @@ fn row(item: &Item) -> Vec<String> {
     vec![
         item.name.clone(),
         item.kind.as_str().to_owned(),
-        size(item.bytes),
+        Bytes(item.bytes).to_string(),
         item.changed_at.map(age).unwrap_or_default(),
         about,
     ]
@@ -107,30 +108,5 @@ fn age(at: Timestamp) -> String {
         0..3_600 => format!("{} min ago", seconds / 60),
         3_600..172_800 => format!("{} h ago", seconds / 3_600),
         _ => format!("{} days ago", seconds / 86_400),
-    }
-}
-
-fn size(bytes: u64) -> String {
-    const STEPS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut tenths = bytes * 10 / 1024;
-    let mut step = 0;
-    while tenths >= 10_240 && step + 1 < STEPS.len() {
-        tenths /= 1024;
-        step += 1;
-    }
-    format!("{}.{} {}", tenths / 10, tenths % 10, STEPS[step])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_read_as_people_say_them() {
-        let texts = [0, 1023, 1024, 1536, 5 << 20, 3 << 30, 9_000 << 30].map(size);
-        assert_eq!(texts, ["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "5.0 MiB", "3.0 GiB", "8.7 TiB"]);
     }
 }

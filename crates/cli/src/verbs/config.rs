@@ -57,7 +57,7 @@ fn tables(settings: &config::Settings) -> String {
     let providers = settings.providers.iter().map(|own| format!("[providers.{}]  [{}]", own.provider.name, own.origin));
     let retries = settings.retries.iter().map(config::OwnRetry::shown);
     let roles = settings.roles.iter().map(|own| format!("[roles.{}]", own.name));
-    let generated = settings.generate.rules();
+    let generated = settings.generate.value.rules();
     let generated = generated.map(|(files, command)| format!("[[generate]] {}: {command}", files.join(", ")));
     let all = agents.chain(prices).chain(providers).chain(retries).chain(roles).chain(generated);
     let lines: Vec<String> = all.collect();

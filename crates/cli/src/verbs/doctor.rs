@@ -23,7 +23,7 @@ pub(super) fn doctor(arguments: &DoctorArguments, host: &Host) -> Result<Exit, C
         timeout: config.settings.command_timeout,
         agents: settings::agents(&config)?,
         sandbox: settings::sandbox(&config),
-        sandbox_opened: settings::opened(&config),
+        sandbox_terms: settings::sandbox_terms(&config),
     };
     let findings = runtime()?.block_on(examine(&subject));
     let stops = findings.iter().any(|finding| finding.level == Level::Error);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use ralphloop_core::graph;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::Plan;
-use ralphloop_engine::start;
+use ralphloop_engine::start::WorkReading;
 
 use super::launch::Prepared;
 use super::{prompt, spec};
@@ -15,7 +15,9 @@ use crate::output::{self, HEAD, harmless, one_line, styled};
 
 pub(super) fn dry_run(prepared: &Prepared) -> Result<Exit, CliError> {
     let Prepared { work, settings, .. } = prepared;
-    let (plan, warnings) = start::read_plan(work, &settings.only).map_err(|error| spec::not_started(&error, work))?;
+    let (plan, warnings) = WorkReading::of(work)
+        .and_then(|read| read.checked(&settings.only))
+        .map_err(|error| spec::not_started(&error, work))?;
     for warning in prepared.warnings.iter().cloned().chain(warnings.iter().map(ToString::to_string)) {
         output::warn(&warning);
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use ralphloop_core::ids::StoryId;
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::settings::{OnDirty, Settings};
+use ralphloop_engine::start::WorkReading;
 use ralphloop_engine::work::{self, WorkRef};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +41,8 @@ pub(crate) struct Prepared {
     pub(crate) config: Config,
     /// What is worth a warning.
     pub(crate) warnings: Vec<String>,
+    /// The work as it was read when the commands that it brings were judged, once they were.
+    pub(crate) judged: Option<WorkReading>,
 }
 
 impl Launch {
@@ -91,6 +94,6 @@ impl Launch {
         let settings = settings::decide(&config, &work.project, only)?;
         let launch =
             Self { work: Some(work.named_in_full()), cwd: self.cwd, stories: self.stories, flags: again.flags };
-        Ok(Prepared { launch, work, settings, config, warnings: lost.chain(found).collect() })
+        Ok(Prepared { launch, work, settings, config, warnings: lost.chain(found).collect(), judged: None })
     }
 }

@@ -7,6 +7,7 @@ mod builtin;
 pub(crate) mod check;
 mod clean;
 pub(crate) mod closing;
+mod commit_key;
 mod config;
 mod control;
 mod convert;

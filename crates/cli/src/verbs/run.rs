@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use super::between::Between;
 use super::launch::{Launch, Prepared};
 use super::take_up::{self, Asker, Wish};
-use super::{dry_run, repository, spec, tracker};
+use super::{commit_key, dry_run, repository, spec, tracker};
 use crate::arguments::{ResumeArguments, RunArguments, ViewArguments};
 use crate::config::{Config, Layer};
 use crate::error::CliError;
@@ -183,8 +183,9 @@ pub(crate) async fn go_under(
     let Some(taking_up) = take_up::decide(wish, asker, &mut prepared, &place).await? else {
         return Ok(take_up::left_alone());
     };
+    prepared.settings.seal = commit_key::seal(&prepared.config, &prepared.work.project, &place.spawner).await?;
     let finish = prepared.config.settings.finish;
-    let Prepared { launch, work, settings, config, .. } = prepared;
+    let Prepared { launch, work, settings, config, judged, .. } = prepared;
     let closing = finish.then(|| place.clone());
     let inside = match &eyes {
         Eyes::Inside(seat) => Some(seat.inside()),
@@ -196,7 +197,8 @@ pub(crate) async fn go_under(
     let cautions: BTreeSet<&str> = agents.filter_map(Agent::caution).collect();
     let scribe = scribe(&config, &work, &place).await?;
     let learned = read_back(&config, &work, &place);
-    let request = Request { work: work.clone(), settings, taking_up, launch: launch.bytes()?, inside, scribe, learned };
+    let launch = launch.bytes()?;
+    let request = Request { work: work.clone(), judged, settings, taking_up, launch, inside, scribe, learned };
     match start::start(request, place).await.map_err(|error| spec::not_started(&error, &work))? {
         Started::NothingToDo { reason } => {
             let said = format!("nothing to do: {}\n", output::one_line(&reason));

@@ -11,7 +11,6 @@ use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
 use ralphloop_engine::agents;
-use ralphloop_engine::git::Seal;
 use ralphloop_engine::notify::Notify;
 use ralphloop_engine::patterns::FilePatterns;
 use ralphloop_engine::process::{Passing, Resources};
@@ -62,7 +61,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
             config::Dirty::Refuse => OnDirty::Refuse,
             config::Dirty::Worktree => OnDirty::Worktree,
         },
-        generated: given.generate.clone(),
+        generated: given.generate.value.clone(),
         worktrees: Worktrees {
             copy: given.worktree_copy.clone(),
             link: given.worktree_link.clone(),
@@ -91,7 +90,8 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         },
         branch: given.branch.clone(),
         passing: Passings { agents: Passing::of(&given.agent_env), gates: Passing::of(&given.gate_env) },
-        seal: given.commit_key.as_ref().map(|key| Seal::new(key.0.clone())),
+        // Whoever starts a run finds it out: a command may have to be asked.
+        seal: None,
         commit_anyway: FilePatterns::of(&given.commit_anyway).map_err(|error| at(config, "commit_anyway", &error))?,
         notify: Notify {
             targets: given.notify.iter().map(|told| told.target.clone()).collect(),
@@ -100,7 +100,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         resources: resources(config),
         protected_branches: given.protected_branches.clone(),
         sandbox: sandbox(config),
-        sandbox_opened: opened(config),
+        sandbox_terms: sandbox_terms(config),
     })
 }
 
@@ -125,17 +125,23 @@ pub(super) fn sandbox(config: &Config) -> sandbox::Choice {
     }
 }
 
-/// What the user opens to confined programs.
-pub(super) fn opened(config: &Config) -> sandbox::Opened {
+/// What the user says of the sandbox beside its level.
+pub(super) fn sandbox_terms(config: &Config) -> sandbox::Terms {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let whole = |path: &PathBuf| match (path.strip_prefix("~"), &home) {
         (Ok(below), Some(home)) => home.join(below),
         _ => path.clone(),
     };
     let given = &config.settings;
-    sandbox::Opened {
+    sandbox::Terms {
+        by: match given.sandbox_by {
+            config::SandboxBy::Auto => None,
+            config::SandboxBy::Namespaces => Some(sandbox::Mechanism::Namespaces),
+            config::SandboxBy::Bubblewrap => Some(sandbox::Mechanism::Bubblewrap),
+        },
         write: given.sandbox_write.iter().map(whole).collect(),
         read: given.sandbox_read.iter().map(whole).collect(),
+        hosts: given.sandbox_hosts.clone(),
     }
 }
 

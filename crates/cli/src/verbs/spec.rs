@@ -54,7 +54,8 @@ pub(crate) fn not_started(error: &StartError, work: &WorkRef) -> CliError {
         | StartError::Finished { .. }
         | StartError::OtherWork { .. }
         | StartError::SandboxInside
-        | StartError::Protected { .. } => CliError::usage(error.to_string()),
+        | StartError::Protected { .. }
+        | StartError::OtherCommands { .. } => CliError::usage(error.to_string()),
         StartError::Locked(_) => {
             CliError::environment(error.to_string()).hint("`ralphloop status` shows how far the running one is")
         }

@@ -12,7 +12,7 @@ use ralphloop_engine::git::{FindingKind, Severity, attempt_ref};
 use ralphloop_engine::journal::JournalError;
 use ralphloop_engine::runs::{RunFolder, StateFolder};
 use ralphloop_engine::settings::{OnDirty, Settings};
-use ralphloop_engine::start::{self, Place, TakingUp};
+use ralphloop_engine::start::{self, Place, TakingUp, WorkReading};
 
 use super::launch::Prepared;
 use super::{repository, spec, trust};
@@ -58,7 +58,11 @@ pub(crate) async fn decide(
 ) -> Result<Option<TakingUp>, CliError> {
     let common_dir = &place.repository.places().common_dir;
     let whom = asker.as_mut().map(|asker| &mut **asker as &mut dyn Asker);
-    if !trust::may_begin(&prepared.config, &prepared.work, common_dir, whom)? {
+    // Of a work that cannot be read nothing is judged: it is not run.
+    prepared.judged = WorkReading::of(&prepared.work).ok();
+    let plan = prepared.judged.as_ref().map(WorkReading::plan);
+    let brought = trust::brought(&prepared.config, plan, &prepared.work.project);
+    if !trust::may_begin(&prepared.config, &brought, common_dir, whom)? {
         return Ok(None);
     }
     let state = StateFolder::of(common_dir);

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use ralphloop_core::plan::{Check, WorkState};
+use ralphloop_core::plan::{Check, Plan, Story, WorkState};
 use ralphloop_engine::commands::{Shape, Trust, TrustError, shape_of};
 use ralphloop_engine::notify::Target;
-use ralphloop_engine::work::{self, WorkRef};
 use serde_json::json;
 
 use super::take_up::{Asker, on_terminal};
@@ -29,30 +28,46 @@ pub(crate) struct Brought {
     pub(crate) shape: Shape,
 }
 
-/// All commands that a run of `work` could run and that neither this call nor the user's own settings have given. Of a
+/// All commands that a run of this work could run and that neither this call nor the user's own settings have given. Of a
 /// work that cannot be read there are none: it is not run.
-pub(crate) fn brought(config: &Config, work: &WorkRef) -> Vec<Brought> {
+pub(crate) fn brought(config: &Config, plan: Option<&Plan>, project: &Path) -> Vec<Brought> {
+    let is_open = |story: &Story| story.state != WorkState::Done;
+    let mut all = plan.map(|plan| by_work(config, plan, project, is_open)).unwrap_or_default();
+    for one in by_settings(config) {
+        if all.iter().all(|known| known.command != one.command) {
+            all.push(one);
+        }
+    }
+    all
+}
+
+/// The gates of the work and the checks of the wanted stories, each command once.
+pub(crate) fn by_work(
+    config: &Config,
+    plan: &Plan,
+    project: &Path,
+    is_wanted: impl Fn(&Story) -> bool,
+) -> Vec<Brought> {
     let mut all: Vec<(String, String)> = Vec::new();
-    let plan = work::load(work).ok().and_then(|files| ralphloop_spec::read(&files).ok()).map(|reading| reading.plan);
-    let from_project = |name: &str| match config.origin(name) {
-        origin @ Origin::ProjectFile { .. } => Some(origin.to_string()),
-        _ => None,
-    };
-    let settings = &config.settings;
-    if let Some(plan) = &plan {
-        let is_own = !settings.gate.is_empty() && from_project("gate").is_none();
-        let chosen = if is_own { Vec::new() } else { gates::choose(config, plan, &work.project).0 };
-        all.extend(chosen.into_iter().map(|chosen| (chosen.gate.command, format!("gate, {}", chosen.from))));
-        for story in plan.stories.iter().filter(|story| story.state != WorkState::Done) {
-            for check in &story.checks {
-                if let Check::Shell { command, .. } = check {
-                    all.push((command.clone(), format!("check of {}", story.id)));
-                }
+    let is_own = !config.settings.gate.is_empty() && from_project(config, "gate").is_none();
+    let chosen = if is_own { Vec::new() } else { gates::choose(config, plan, project).0 };
+    all.extend(chosen.into_iter().map(|chosen| (chosen.gate.command, format!("gate, {}", chosen.from))));
+    for story in plan.stories.iter().filter(|story| is_wanted(story)) {
+        for check in &story.checks {
+            if let Check::Shell { command, .. } = check {
+                all.push((command.clone(), format!("check of {}", story.id)));
             }
         }
     }
+    each_once(all)
+}
+
+/// What the project's file starts beside the gates.
+fn by_settings(config: &Config) -> Vec<Brought> {
+    let settings = &config.settings;
+    let mut all: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, commands: Vec<String>| {
-        if let Some(from) = from_project(name) {
+        if let Some(from) = from_project(config, name) {
             all.extend(commands.into_iter().map(|command| (command, format!("{name}, {from}"))));
         }
     };
@@ -63,12 +78,28 @@ pub(crate) fn brought(config: &Config, work: &WorkRef) -> Vec<Brought> {
         _ => None,
     });
     add("notify", told.collect());
+    let made = &settings.generate;
+    if matches!(made.origin, Origin::ProjectFile { .. }) {
+        all.extend(made.value.rules().map(|(_, command)| (command.to_owned(), format!("generate, {}", made.origin))));
+    }
     for own in settings.agents.iter().filter(|own| matches!(own.origin, Origin::ProjectFile { .. })) {
         all.push((own.client.command.clone(), format!("agent {}, {}", own.client.name, own.origin)));
     }
     for own in settings.providers.iter().filter(|own| matches!(own.origin, Origin::ProjectFile { .. })) {
         all.push((own.told(), format!("provider {}, {}", own.provider.name, own.origin)));
     }
+    each_once(all)
+}
+
+/// Where the project's file says something, if what it says holds.
+fn from_project(config: &Config, name: &str) -> Option<String> {
+    match config.origin(name) {
+        origin @ Origin::ProjectFile { .. } => Some(origin.to_string()),
+        _ => None,
+    }
+}
+
+fn each_once(mut all: Vec<(String, String)>) -> Vec<Brought> {
     let mut seen = BTreeSet::new();
     all.retain(|(command, _)| seen.insert(command.clone()));
     let brought = |(command, from): (String, String)| Brought { shape: shape_of(&command), command, from };
@@ -76,7 +107,7 @@ pub(crate) fn brought(config: &Config, work: &WorkRef) -> Vec<Brought> {
 }
 
 /// The error that names the commands which are not run at all, if there are any.
-pub(crate) fn refused(brought: &[Brought]) -> Result<(), CliError> {
+fn refused(brought: &[Brought]) -> Result<(), CliError> {
     let lines: Vec<String> = brought
         .iter()
         .filter_map(|one| match &one.shape {
@@ -94,11 +125,11 @@ pub(crate) fn refused(brought: &[Brought]) -> Result<(), CliError> {
         .hint("a gate that you want all the same is yours if you give it yourself: --gate, or your own config.toml"))
 }
 
-/// Whether a run may begin with the commands that the repository brings: refused ones are an error; others that are of no
+/// Whether what runs the commands that the repository brings may begin: refused ones are an error; others that are of no
 /// ordinary shape and not trusted yet are shown and asked about, as far as there is somebody to ask.
 pub(crate) fn may_begin(
     config: &Config,
-    work: &WorkRef,
+    brought: &[Brought],
     common_dir: &Path,
     asker: Option<&mut dyn Asker>,
 ) -> Result<bool, CliError> {
@@ -106,8 +137,7 @@ pub(crate) fn may_begin(
         return Err(CliError::usage(format!("trust cannot be set by the repository itself ({origin})"))
             .hint("set it in your own config.toml, or as RALPHLOOP_TRUST"));
     }
-    let brought = brought(config, work);
-    refused(&brought)?;
+    refused(brought)?;
     let unknown: Vec<&Brought> = brought.iter().filter(|one| one.shape == Shape::Unknown).collect();
     if unknown.is_empty() || config.settings.trust == Trusting::Off {
         return Ok(true);
@@ -170,12 +200,12 @@ pub(super) fn trust(arguments: &TrustArguments, host: &Host) -> Result<Exit, Cli
         return Ok(Exit::DONE);
     }
     let opened = spec::open(arguments.work.as_deref(), host)?;
-    opened.reading()?;
+    let plan = opened.reading()?.plan;
     let (config, warnings) = config::load(&opened.work.project, &host.environment, Layer::default())?;
     for warning in &warnings {
         output::warn(warning);
     }
-    let brought = brought(&config, &opened.work);
+    let brought = brought(&config, Some(&plan), &opened.work.project);
     let is_trusted = |one: &Brought| trust.has(common_dir, &one.command);
     if arguments.json {
         let rows: Vec<_> = brought.iter().map(|one| row(one, is_trusted(one))).collect();

@@ -1,6 +1,7 @@
 //! `verify`: the gates and a story's checks on the tree as it is.
 
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _};
 use std::time::Duration;
 
 use ralphloop_agent::redact::Redactor;
@@ -9,11 +10,13 @@ use ralphloop_core::ids::StoryId;
 use ralphloop_engine::gates::Gate;
 use ralphloop_engine::gates::run::{Ran, Runner};
 use ralphloop_engine::process::Passing;
+use ralphloop_engine::start;
 use tokio_util::sync::CancellationToken;
 
 use super::gates;
 use super::repository::{runtime, spawner};
 use super::spec::open;
+use super::take_up::{self, Asker};
 use super::trust;
 use crate::arguments::VerifyArguments;
 use crate::config;
@@ -31,7 +34,15 @@ pub(super) fn verify(arguments: VerifyArguments, host: &Host) -> Result<Exit, Cl
     };
     let project = &opened.work.project;
     let (config, _) = config::load(project, &host.environment, arguments.settings)?;
-    trust::refused(&trust::brought(&config, &opened.work))?;
+    let brought = trust::by_work(&config, &reading.plan, project, |one| one.id == story.id);
+    let place = runtime()?.block_on(start::open(project, spawner()?, config.settings.command_timeout));
+    // Outside of a repository, what is trusted is noted by the project's folder.
+    let trusted_as = place.map_or_else(|_| project.clone(), |place| place.repository.places().common_dir.clone());
+    let mut asker = take_up::on_terminal(io::stdin().is_terminal() && io::stderr().is_terminal());
+    let asker = asker.as_mut().map(|asker| asker as &mut dyn Asker);
+    if !trust::may_begin(&config, &brought, &trusted_as, asker)? {
+        return Ok(take_up::left_alone());
+    }
     let (chosen, warnings) = gates::choose(&config, &reading.plan, project);
     for warning in warnings {
         output::warn(&warning);

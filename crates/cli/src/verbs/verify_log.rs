@@ -10,7 +10,7 @@ use ralphloop_engine::runs::{RunFolder, StateFolder};
 use ralphloop_engine::start::Place;
 use serde_json::json;
 
-use super::repository;
+use super::{commit_key, repository};
 use crate::arguments::VerifyLogArguments;
 use crate::config::{self, Layer};
 use crate::error::CliError;
@@ -40,8 +40,10 @@ pub(super) fn verify_log(arguments: &VerifyLogArguments, host: &Host) -> Result<
     let folder = state.find(arguments.run.as_deref()).map_err(|error| repository::no_run(&error))?;
     let checked = audit::check(&folder.journal()).map_err(|error| CliError::environment(error.to_string()))?;
     let (config, _) = config::load(&host.cwd, &host.environment, Layer::default())?;
-    let seal = config.settings.commit_key.map(|key| Seal::new(key.0));
-    let commits = runtime.block_on(commits(&folder, &place, seal.as_ref()))?;
+    let commits = runtime.block_on(async {
+        let seal = commit_key::seal(&config, &host.cwd, &place.spawner).await?;
+        commits(&folder, &place, seal.as_ref()).await
+    })?;
     let mut faults: Vec<Fault> =
         checked.faults.iter().map(|fault| Fault { line: Some(fault.line), why: fault.why.clone() }).collect();
     faults.extend(commits.faults);
@@ -129,29 +131,26 @@ async fn commits(folder: &RunFolder, place: &Place, seal: Option<&Seal>) -> Resu
             Fact::Landed { attempt, commit, .. } => {
                 told.insert(commit.to_string());
                 found.told += 1;
-                let signed = repository.is_sealed(commit).await;
-                let why = match (signed, seal) {
+                let why = match (repository.sealed(commit, seal).await, seal) {
                     (Err(_), _) => Some(format!("the commit {commit} of {attempt} is not there any more")),
-                    (Ok(true), None) => {
+                    (Ok(Sealed::Fits), _) => {
+                        found.signed += 1;
+                        None
+                    }
+                    (Ok(Sealed::Differs), _) => Some(format!(
+                        "the signature of {commit} ({attempt}) does not fit: its tree, parent or message, or the key, is another"
+                    )),
+                    (Ok(Sealed::Unchecked), _) => {
                         found.notes.push(format!(
-                            "{commit} is signed; without the key (RALPHLOOP_COMMIT_KEY) that is not checked"
+                            "{commit} is signed; without the key (RALPHLOOP_COMMIT_KEY, or commit_key_command) that is not checked"
                         ));
                         None
                     }
-                    (Ok(false), Some(_)) => {
+                    (Ok(Sealed::None), Some(_)) => {
                         found.notes.push(format!("{commit} of {attempt} is not signed"));
                         None
                     }
-                    (Ok(false), None) => None,
-                    (Ok(true), Some(seal)) => match repository.sealed(commit, seal).await.map_err(|e| failed(&e))? {
-                        Sealed::Fits => {
-                            found.signed += 1;
-                            None
-                        }
-                        Sealed::Differs | Sealed::None => Some(format!(
-                            "the signature of {commit} ({attempt}) does not fit: its tree, parent or message, or the key, is another"
-                        )),
-                    },
+                    (Ok(Sealed::None), None) => None,
                 };
                 found.faults.extend(why.map(|why| Fault { line: Some(line), why }));
             }
@@ -163,7 +162,7 @@ async fn commits(folder: &RunFolder, place: &Place, seal: Option<&Seal>) -> Resu
     let on_branch = repository.landed_on(&branch, Some(&base)).await.unwrap_or_default();
     for landed in on_branch.into_iter().filter(|one| one.run == folder.id) {
         let commit = landed.commit.to_string();
-        if let Some(seal) = seal.filter(|_| !told.contains(&commit))
+        if !told.contains(&commit)
             && repository.sealed(&landed.commit, seal).await.map_err(|e| failed(&e))? == Sealed::Differs
         {
             found.faults.push(Fault { line: None, why: format!("the signature of {commit} does not fit") });

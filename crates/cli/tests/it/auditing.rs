@@ -7,11 +7,15 @@ use ralphloop_testkit::script::{AgentScript, call};
 
 use crate::world::{prd_scene, run, story};
 
-fn done(environment: &[(&str, &str)]) -> Scene {
-    let mut scene = prd_scene(
+fn lamp() -> Scene {
+    prd_scene(
         &[story("S1", "Alpha lamp").check("test -f a.txt")],
         &AgentScript::always([call().write("a.txt", "on").complete()]),
-    );
+    )
+}
+
+fn done(environment: &[(&str, &str)]) -> Scene {
+    let mut scene = lamp();
     for (name, value) in environment {
         scene.set_env(name, *value);
     }
@@ -74,4 +78,32 @@ fn a_signed_commit_is_traced_to_its_attempt_and_a_changed_one_is_found() {
     scene.write("a.txt", "off");
     scene.git(&["commit", "--quiet", "--all", "--amend", "--no-edit"]);
     scene.run(&["verify-log"]).exits(1).says("the signature of").says("does not fit");
+}
+
+#[test]
+fn a_command_tells_the_key_and_nothing_starts_if_it_does_not() {
+    let command = [("RALPHLOOP_COMMIT_KEY_COMMAND", "echo the-key-of-the-lamp-maker; echo and more")];
+    let mut scene = done(&command);
+    assert!(scene.commit("HEAD").trailer("Signature").unwrap().starts_with("hmac-sha256="));
+    scene.run(&["verify-log"]).exits(0).says("1 of them signed with the key");
+    // It is the same key as one that is set.
+    scene.set_env("RALPHLOOP_COMMIT_KEY", "the-key-of-the-lamp-maker");
+    scene.run(&["verify-log"]).exits(0).says("1 of them signed with the key");
+    scene.set_env("RALPHLOOP_COMMIT_KEY", "another");
+    scene.run(&["verify-log"]).exits(1).says("does not fit");
+
+    let mut scene = lamp();
+    for (command, why) in [("echo no such key >&2; exit 3", "no such key"), ("true", "told no key")] {
+        scene.set_env("RALPHLOOP_COMMIT_KEY_COMMAND", command);
+        run(&scene, &["--no-gates"]).exits(6).says("the key for commits").says(why);
+    }
+    scene.set_env("RALPHLOOP_COMMIT_KEY_COMMAND", "echo the-key");
+    scene.write("ralphloop.toml", "commit_key_command = \"touch mine; echo key\"\n");
+    scene.commit_all("Settings");
+    run(&scene, &["--no-gates"]).exits(0);
+    let scene = lamp();
+    scene.write("ralphloop.toml", "commit_key_command = \"touch mine; echo key\"\n");
+    scene.commit_all("Settings");
+    run(&scene, &["--no-gates"]).exits(2).says("cannot be set by the repository itself");
+    assert!(!scene.path("mine").exists());
 }

@@ -6,6 +6,8 @@
 //! sockets, `$tool` a program on the user's path, `$home` the home folder, `$loop` the process that drives the run.
 
 use std::fmt::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -155,6 +157,19 @@ pub(crate) const STRICT_ATTEMPTS: &[Attempt] = &[
     Attempt("read the home folder", r#"ls "$home" | grep -q notes"#),
     Attempt("read logs of the machine", r"ls /var/log"),
     Attempt("read another home folder", r"ls /root /home 2>/dev/null | grep -v : | grep ."),
+    // The network, of which `$server` is a port of this machine's loopback with somebody behind.
+    Attempt("reach a server of the machine", r"bash -c 'exec 3<>/dev/tcp/127.0.0.1/$server'"),
+    Attempt("reach it by the address of every interface", r"bash -c 'exec 3<>/dev/tcp/0.0.0.0/$server'"),
+    Attempt("reach it by IPv6", r"bash -c 'exec 3<>/dev/tcp/::1/$server'"),
+    Attempt(
+        "be connected by the proxy to a host that nobody named",
+        r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}; printf "CONNECT 127.0.0.1:$server HTTP/1.1\r\n\r\n" >&3; head -c 12 <&3 | grep 200'"#,
+    ),
+    Attempt(
+        "have the proxy ask a host that nobody named",
+        r#"bash -c 'exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}; printf "GET http://localhost:$server/ HTTP/1.1\r\n\r\n" >&3; grep -a hello <&3'"#,
+    ),
+    Attempt("send to a host without the proxy", r"bash -c 'echo x > /dev/udp/192.0.2.1/53'"),
 ];
 
 /// The script that tries them all: a line each, number, result, first words of the error.
@@ -355,12 +370,66 @@ fn who_runs_as_an_ordinary_user_breaks_out_neither_in_a_worktree_nor_in_the_chec
     }
 }
 
-#[test]
-fn a_strict_sandbox_also_keeps_what_can_only_be_read() {
-    let scene = prey(Who::Myself);
-    if !there_is_one(&scene, Who::Myself) {
-        return;
-    }
+/// Tries everything at the strict level, with a server of this machine to be reached.
+fn all_kept_at_strict(mut scene: Scene, who: Who) {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    scene.set_env("server", port.to_string());
+    let met = std::thread::spawn(move || {
+        let mut met = 0;
+        for stream in server.incoming().flatten() {
+            drop(writeln!(&stream, "hello"));
+            met += 1;
+            let mut word = [0; 4];
+            if (&stream).read_exact(&mut word).is_ok() && &word == b"over" {
+                break;
+            }
+        }
+        met
+    });
     let attempts = &[ATTEMPTS, STRICT_ATTEMPTS][..];
-    all_kept(&try_all(&scene, Who::Myself, attempts, &["--worktree", "--sandbox", "strict"]), attempts);
+    let report = try_all(&scene, who, attempts, &["--worktree", "--sandbox", "strict"]);
+    std::net::TcpStream::connect(("127.0.0.1", port)).unwrap().write_all(b"over").unwrap();
+    all_kept(&report, attempts);
+    assert_eq!(met.join().unwrap(), 1, "somebody else than the test came to the server");
+}
+
+#[test]
+fn a_strict_sandbox_also_keeps_what_can_only_be_read_and_the_network() {
+    let scene = prey(Who::Myself);
+    if there_is_one(&scene, Who::Myself) {
+        all_kept_at_strict(scene, Who::Myself);
+    }
+}
+
+/// The same with the other mechanism, which a machine has on which ralphloop itself may make no namespaces.
+#[test]
+fn who_is_kept_by_bubblewrap_breaks_out_neither_as_oneself_nor_as_an_ordinary_user() {
+    let users = if i_am_root() { &[Who::Myself, Who::Nobody][..] } else { &[Who::Myself] };
+    for who in users.iter().copied() {
+        for flags in [&["--worktree"][..], &["--in-place"]] {
+            let scene = prey_of_bubblewrap(who);
+            if !there_is_one(&scene, who) {
+                return;
+            }
+            all_kept(&try_all(&scene, who, &[ATTEMPTS], flags), &[ATTEMPTS]);
+        }
+    }
+}
+
+#[test]
+fn a_strict_sandbox_by_bubblewrap_keeps_the_same() {
+    let scene = prey_of_bubblewrap(Who::Myself);
+    if there_is_one(&scene, Who::Myself) {
+        all_kept_at_strict(scene, Who::Myself);
+    }
+}
+
+fn prey_of_bubblewrap(who: Who) -> Scene {
+    let mut scene = prey(who);
+    if Path::new("/usr/bin/bwrap").exists() {
+        std::os::unix::fs::symlink("/usr/bin/bwrap", scene.outside("tools/bwrap")).unwrap();
+    }
+    scene.set_env("RALPHLOOP_SANDBOX_BY", "bubblewrap");
+    scene
 }

@@ -76,6 +76,26 @@ fn it_works_in_the_sandbox_and_cannot_leave_it() {
     scene.run(&["log", "--json"]).never_says("password of the scene");
 }
 
+#[test]
+fn at_strict_it_reaches_its_endpoint_and_no_other_host() {
+    let elsewhere = StoryScript::when(&["Switch"])
+        .run(
+            "exec 3<>/dev/tcp/127.0.0.1/${HTTPS_PROXY##*:}; printf 'CONNECT lamp.example:443 HTTP/1.1\\r\\n\\r\\n' >&3; \
+             head -c 12 <&3 | grep 200 > reached.txt || rm reached.txt",
+        )
+        .write("beta.txt", "switch\n")
+        .say(&format!("The switch works.\n{COMPLETE}"));
+    let (scene, _api) = world(ModelScript::new().story(alpha()).story(elsewhere), KEY);
+    let outcome = run(&scene, &["--no-gates", "--worktree", "--sandbox", "strict"]);
+    if !outcome.stderr.contains("the sandbox `") {
+        eprintln!("SKIPPED: this machine has no sandbox: {}", outcome.stderr);
+        return;
+    }
+    outcome.exits(0).says("kept claude from reaching").says("lamp.example:443");
+    both_landed(&scene);
+    assert!(!scene.path("reached.txt").exists());
+}
+
 /// Both stories are in, with their boxes, and nothing is left running.
 fn both_landed(scene: &Scene) {
     landed_once(scene, "1", "alpha.txt");

@@ -1,5 +1,7 @@
 //! The sandbox as a user meets it: asked for, not to be had, opened a little; and runaways, and branches that are protected.
 
+use std::io::Write as _;
+use std::net::TcpListener;
 use std::process::Command;
 
 use ralphloop_testkit::scene::{Outcome, Scene};
@@ -92,6 +94,64 @@ fn folders_that_the_user_opens_can_be_written_and_one_that_holds_everything_cann
     scene.write("ralphloop.toml", "sandbox_write = [\"~\"]\n");
     scene.commit_all("Too wide");
     run(&scene, &flags).exits(6).says("cannot be opened to the sandbox");
+}
+
+/// A server on this machine that greets whoever comes, until the test is over.
+fn greeter() -> u16 {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in server.incoming().flatten() {
+            // Who has gone again needs no greeting.
+            drop(writeln!(&stream, "hello"));
+        }
+    });
+    port
+}
+
+#[test]
+fn at_strict_an_agent_reaches_the_hosts_that_are_named_and_hears_and_tells_of_others() {
+    for by in ["namespaces", "bubblewrap"] {
+        reaches_what_is_named(by);
+    }
+}
+
+fn reaches_what_is_named(by: &str) {
+    let (named, other) = (greeter(), greeter());
+    let mut scene = with_agent(&format!(
+        r#"exec bash -c '
+say() {{ head -c "$1" <&3; exec 3<&-; }}
+via() {{ exec 3<>/dev/tcp/127.0.0.1/${{HTTPS_PROXY##*:}}; printf "CONNECT %s HTTP/1.1\r\n\r\n" "$1" >&3; }}
+{{
+  exec 3<>/dev/tcp/127.0.0.1/{named} && echo "named $(say 5)"
+  (exec 3<>/dev/tcp/127.0.0.1/{other}) 2>/dev/null || echo "other refused"
+  (exec 3<>/dev/tcp/192.0.2.1/80) 2>/dev/null || echo "outside refused"
+  via 127.0.0.1:{named} && echo "by proxy $(say 12)"
+  via 127.0.0.1:{other} && echo "by proxy $(say 12)"
+  via lamp.example:443 && echo "by proxy $(say 12)"
+}} > seen.txt
+echo "<promise>COMPLETE</promise>"'"#
+    ));
+    if std::path::Path::new("/usr/bin/bwrap").exists() {
+        std::os::unix::fs::symlink("/usr/bin/bwrap", scene.outside("tools/bwrap")).unwrap();
+    }
+    scene.set_env("RALPHLOOP_SANDBOX_BY", by);
+    scene.write("ralphloop.toml", format!("sandbox_hosts = [\"127.0.0.1:{named}\"]\n"));
+    scene.commit_all("Settings");
+    // A gate has nobody to talk to at all.
+    let gate = format!("! test -e seen.txt || ! bash -c 'exec 3<>/dev/tcp/127.0.0.1/{named}' 2>/dev/null");
+    let outcome = run(&scene, &[&["--sandbox", "strict", "--gate", &gate], ONCE].concat());
+    if sandboxed(&outcome) {
+        outcome
+            .exits(0)
+            .says("from reaching")
+            .says(&format!("127.0.0.1:{other}, lamp.example:443"))
+            .says("sandbox_hosts");
+        assert_eq!(
+            scene.read("seen.txt"),
+            "named hello\nother refused\noutside refused\nby proxy HTTP/1.1 200\nby proxy HTTP/1.1 403\nby proxy HTTP/1.1 403\n"
+        );
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use ralphloop_core::run::{Activity, Run};
 
 use super::{Finding, Subject};
+use crate::bytes::Bytes;
 use crate::files::free_space;
 use crate::gates::find::on_path;
 use crate::git::Repository;
@@ -53,8 +54,7 @@ pub(super) fn temporary_folder() -> Option<Finding> {
 }
 
 fn room(free: u64, at: &Path) -> Finding {
-    let (whole, tenth) = (free / GIB, free % GIB * 10 / GIB);
-    let message = format!("{whole}.{tenth} GiB are free where {} is", at.display());
+    let message = format!("{} are free where {} is", Bytes(free), at.display());
     match free {
         0..LITTLE => Finding::warn("disk", message, "make room: `ralphloop clean` shows what old runs hold"),
         _ => Finding::ok("disk", message),

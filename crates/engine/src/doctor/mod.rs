@@ -11,7 +11,7 @@ use std::time::Duration;
 use ralphloop_agent::chain::Chain;
 
 use crate::process::Spawner;
-use crate::sandbox::{Choice, Opened};
+use crate::sandbox::{Choice, Terms};
 use crate::start;
 
 /// How bad it is.
@@ -76,8 +76,8 @@ pub struct Subject {
     pub agents: Chain,
     /// What is to keep agents and gates inside.
     pub sandbox: Choice,
-    /// What is open to them there.
-    pub sandbox_opened: Opened,
+    /// What the user says of that beside its level.
+    pub sandbox_terms: Terms,
 }
 
 /// Looks at everything.

@@ -17,7 +17,7 @@ pub(super) async fn look(subject: &Subject) -> Finding {
             return Finding::warn(AREA, format!("it could not be tried: {error}"), "make room for temporary files");
         }
     };
-    let opened = Sandbox::open(level, subject.sandbox_opened.clone(), state.path(), &subject.spawner).await;
+    let opened = Sandbox::open(level, subject.sandbox_terms.clone(), state.path(), &subject.spawner).await;
     match opened {
         Ok(sandbox) => {
             let tried = match sandbox.attempts(&subject.spawner).await {

@@ -8,6 +8,7 @@ use ralphloop_agent::redact::{Found, Redactor};
 
 use super::record::{Record, RelPath};
 use super::{Repository, path};
+use crate::bytes::Bytes;
 use crate::patterns::FilePatterns;
 
 /// A binary file larger than this is a blob, in bytes.
@@ -49,7 +50,7 @@ impl Repository {
             };
             let Some(bytes) = (size <= SEARCHED).then(|| fs::read(&full).ok()).flatten() else {
                 if size > guard.larger_than && self.before(record, at).await.is_none_or(|old| !is_large(&old, guard)) {
-                    said.push(format!("{shown}: it has grown to {} MiB", size >> 20));
+                    said.push(format!("{shown}: it has grown to {}", Bytes(size)));
                 }
                 continue;
             };
@@ -64,7 +65,7 @@ impl Repository {
                 said.push(format!("{shown}: {why}"));
             }
             if size > guard.larger_than && old.as_deref().is_none_or(|old| !is_large(old, guard)) {
-                said.push(format!("{shown}: it has grown to {} MiB", size >> 20));
+                said.push(format!("{shown}: it has grown to {}", Bytes(size)));
             }
             let old = old.unwrap_or_default();
             let is_new = |found: &&Found| memchr::memmem::find(&old, &bytes[found.range.clone()]).is_none();

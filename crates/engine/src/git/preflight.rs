@@ -3,6 +3,7 @@ use std::path::Path;
 
 use super::inspect::OPERATIONS;
 use super::{GitError, Repository, path, signing};
+use crate::bytes::Bytes;
 
 /// Bytes that have to be free where the repository is: room for a journal, a checkpoint and a commit of a small project.
 const MIN_FREE: u64 = 4 * 1024 * 1024;
@@ -315,7 +316,7 @@ fn free_space(at: &Path) -> Option<Finding> {
         severity,
         ..Finding::new(
             FindingKind::DiskSpace,
-            format!("only {} MiB are free on the disk where {} is", free / (1024 * 1024), at.display()),
+            format!("only {} are free on the disk where {} is", Bytes(free), at.display()),
             "make room",
         )
     })

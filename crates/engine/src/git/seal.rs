@@ -23,6 +23,8 @@ pub enum Sealed {
     Fits,
     /// Its tree, its parent, its message or the key is another.
     Differs,
+    /// It carries one, and without a key that says nothing.
+    Unchecked,
     /// It carries none.
     None,
 }
@@ -46,9 +48,10 @@ impl Seal {
     }
 
     fn verify(&self, tree: &str, parent: &str, message: &str) -> Sealed {
-        let marker = format!("\n{SIGNATURE}: {KIND}");
-        let Some((signed, code)) = message.rsplit_once(&marker) else { return Sealed::None };
-        let code = code.lines().next().unwrap_or_default().trim();
+        let Some((signed, code)) = signature(message) else { return Sealed::None };
+        let Some(code) = code.lines().next().and_then(|line| line.trim().strip_prefix(KIND)) else {
+            return Sealed::Differs;
+        };
         let bytes: Option<Vec<u8>> = (0..code.len() / 2)
             .map(|at| code.get(2 * at..2 * at + 2).and_then(|byte| u8::from_str_radix(byte, 16).ok()))
             .collect();
@@ -64,25 +67,29 @@ impl Seal {
     }
 }
 
+/// What a message says before its signature, and the signature with what follows it.
+fn signature(message: &str) -> Option<(&str, &str)> {
+    message.rsplit_once(&format!("\n{SIGNATURE}: "))
+}
+
 impl Repository {
-    /// Whether a commit is as it was signed.
-    pub async fn sealed(&self, commit: &CommitId, seal: &Seal) -> Result<Sealed, GitError> {
+    /// Whether a commit is as it was signed, by the key of `seal` if there is one.
+    ///
+    /// # Errors
+    /// Git failed, or there is no such commit.
+    pub async fn sealed(&self, commit: &CommitId, seal: Option<&Seal>) -> Result<Sealed, GitError> {
         let format = "--format=%T%x00%P%x00%B";
         let answer =
             self.read().args(["show", "--no-patch", "--no-show-signature", format, commit.as_str()]).run().await?;
         let text = String::from_utf8_lossy(&answer.stdout).into_owned();
         match text.splitn(3, '\0').collect::<Vec<_>>()[..] {
-            [tree, parent, message] => Ok(seal.verify(tree, parent, message)),
+            [tree, parent, message] => Ok(match (signature(message), seal) {
+                (None, _) => Sealed::None,
+                (Some(_), None) => Sealed::Unchecked,
+                (Some(_), Some(seal)) => seal.verify(tree, parent, message),
+            }),
             _ => Err(answer.unexpected()),
         }
-    }
-
-    /// Whether a commit carries a signature of ours, whatever its key.
-    pub async fn is_sealed(&self, commit: &CommitId) -> Result<bool, GitError> {
-        let format = "--format=%B";
-        let answer =
-            self.read().args(["show", "--no-patch", "--no-show-signature", format, commit.as_str()]).run().await?;
-        Ok(String::from_utf8_lossy(&answer.stdout).lines().any(|line| line.starts_with(&format!("{SIGNATURE}: "))))
     }
 }
 

@@ -265,6 +265,15 @@ async fn watch(
         }
     }
     let ending = running.wait().await;
+    let away = running.turned_away();
+    if !away.is_empty() {
+        parts.shared.notices.note(format!(
+            "{}: the sandbox kept {} from reaching {}; sandbox_hosts names hosts that agents may reach",
+            site.attempt,
+            agent.id(),
+            away.join(", ")
+        ));
+    }
     let mut excess = None;
     let process = match ending {
         Ok(ending) => {

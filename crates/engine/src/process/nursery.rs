@@ -17,10 +17,14 @@ use super::group::Groups;
 use super::lowlevel::{Side, fork};
 use super::supervisor::supervise;
 use super::wire::Ends;
+use crate::sandbox;
 
 /// The entry of the cradle, and of every supervisor; call it first thing in `main`, before any thread or runtime exists, and
 /// exit with its result.
 pub fn supervise_main() -> ExitCode {
+    if let Some(failed) = sandbox::become_the_program(std::env::args_os()) {
+        return failed;
+    }
     match wait_for_calls() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -17,6 +17,7 @@ use super::error::FailedStart;
 use super::leftover::{self, Ended, Leftover, MARK};
 use super::wire::{self, Ends, Request, Status};
 use super::{Call, Excess, Ownership, SpawnError, Stdin};
+use crate::sandbox::Porter;
 
 /// How long a supervisor may take to start the child. It takes milliseconds; a machine that swaps takes seconds.
 const HANDSHAKE: Duration = Duration::from_mins(1);
@@ -57,6 +58,8 @@ pub(super) struct Owner {
     ownership: Ownership,
     record: Leftover,
     state: State,
+    /// At the doors of the child's network, if that has any.
+    porter: Option<Porter>,
 }
 
 #[derive(Debug)]
@@ -85,13 +88,25 @@ impl Owner {
             supervisor: cradle.program().program.clone(),
             problem,
         };
-        let (mut this, pipes) = Self::launch(call, cradle, mark)
+        let (doors, outside) = match call.confined.as_ref().and_then(|confined| confined.reach.clone()) {
+            None => (None, None),
+            Some(reach) => {
+                let pair = std::os::unix::net::UnixStream::pair();
+                let (ours, theirs) =
+                    pair.map_err(|error| problem(format!("has no socket for the network: {error}")))?;
+                let porter = Porter::at(ours, reach);
+                let porter = porter.map_err(|error| problem(format!("has no socket for the network: {error}")))?;
+                (Some(porter), Some(OwnedFd::from(theirs)))
+            }
+        };
+        let (mut this, pipes) = Self::launch(call, cradle, mark, outside)
             .map_err(|error| problem(format!("could not be started: {error}; reinstall ralphloop")))?;
         let (program, args) = (call.program.clone(), call.args.clone());
         let (program, args, confinement) = match call.confined.clone() {
-            Some(confined) => confined.applied(&call.cwd, program, args),
+            Some(confined) => confined.applied(&call.cwd, program, args, cradle.program()),
             None => (program, args, None),
         };
+        this.porter = doors;
         let request = Request {
             program,
             args,
@@ -124,7 +139,7 @@ impl Owner {
     }
 
     /// Asks for the supervisor itself, with the streams that the child will have.
-    fn launch(call: &Call, cradle: &Cradle, mark: String) -> io::Result<(Self, Pipes)> {
+    fn launch(call: &Call, cradle: &Cradle, mark: String, doors: Option<OwnedFd>) -> io::Result<(Self, Pipes)> {
         let (ours, control) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let (stdout, child_stdout) = io::pipe()?;
@@ -144,6 +159,7 @@ impl Owner {
             stdout: child_stdout.into(),
             stderr: child_stderr.into(),
             stdin: child_stdin,
+            doors,
         };
         cradle.ask(&ends)?;
         drop(ends);
@@ -155,7 +171,7 @@ impl Owner {
         let record = Leftover { pid: 0, start_time: 0, boot_id: leftover::boot_id(), mark: Some(mark) };
         let socket = Some(UnixStream::from_std(ours)?);
         let (inbox, state) = (Vec::new(), State::Listening);
-        Ok((Self { socket, inbox, supervisor: None, ownership, record, state }, pipes))
+        Ok((Self { socket, inbox, supervisor: None, ownership, record, state, porter: None }, pipes))
     }
 
     /// The program may run although nobody has said so: it is found by its mark.
@@ -193,6 +209,11 @@ impl Owner {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Hosts that the child asked for and may not reach.
+    pub(super) fn turned_away(&self) -> Vec<String> {
+        self.porter.as_ref().map(Porter::turned_away).unwrap_or_default()
     }
 
     pub(super) fn record(&self) -> Leftover {

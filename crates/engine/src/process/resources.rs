@@ -9,6 +9,7 @@ use rustix::process::{Pid, getpid};
 use serde::{Deserialize, Serialize};
 
 use super::tree::Row;
+use crate::bytes::Bytes;
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(250);
@@ -60,9 +61,9 @@ impl fmt::Display for Excess {
         let Self { resource, used, limit } = self;
         let (used, limit, key) = match resource {
             Resource::Processes => (used.to_string(), limit.to_string(), "max_processes"),
-            Resource::Memory => (size(*used), size(*limit), "max_memory"),
-            Resource::Written => (size(*used), size(*limit), "max_written"),
-            Resource::Output => (size(*used), size(*limit), "max_output"),
+            Resource::Memory => (Bytes(*used).to_string(), Bytes(*limit).to_string(), "max_memory"),
+            Resource::Written => (Bytes(*used).to_string(), Bytes(*limit).to_string(), "max_written"),
+            Resource::Output => (Bytes(*used).to_string(), Bytes(*limit).to_string(), "max_output"),
         };
         let what = match resource {
             Resource::Memory => "of memory",
@@ -71,22 +72,6 @@ impl fmt::Display for Excess {
             Resource::Output => "of output",
         };
         write!(f, "was ended as a runaway: {used} {what}, more than the {limit} of {key}")
-    }
-}
-
-/// Bytes for people.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let (mut scaled, mut unit) = (bytes.saturating_mul(10), "bytes");
-    for larger in UNITS {
-        if scaled < 10_240 {
-            break;
-        }
-        (scaled, unit) = (scaled / 1024, larger);
-    }
-    match (scaled / 10, scaled % 10) {
-        (whole, 0) => format!("{whole} {unit}"),
-        (whole, tenth) => format!("{whole}.{tenth} {unit}"),
     }
 }
 
@@ -161,15 +146,6 @@ fn field(text: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_read_as_people_write_them() {
-        for (bytes, text) in
-            [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 30, "3 GiB"), (5 << 40, "5 TiB")]
-        {
-            assert_eq!(size(bytes), text);
-        }
-    }
 
     #[test]
     fn an_excess_names_what_it_was_and_the_setting() {

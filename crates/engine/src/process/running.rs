@@ -129,6 +129,11 @@ impl Running {
         self.owner.record()
     }
 
+    /// Hosts that the program asked for and that its sandbox does not let it reach, with their ports.
+    pub fn turned_away(&self) -> Vec<String> {
+        self.owner.turned_away()
+    }
+
     /// Tells a watcher whether the program runs, is slow, is ending, leaks or is gone.
     pub fn condition(&self) -> watch::Receiver<Condition> {
         self.condition.subscribe()

@@ -7,6 +7,7 @@
 //! that leave the group escape.
 use std::collections::BTreeSet;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -44,14 +45,18 @@ pub(super) fn supervise(ends: Ends) -> io::Result<()> {
     child_ended.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
 
-    let Ends { control, stdout, stderr, stdin, .. } = ends;
+    let Ends { control, stdout, stderr, stdin, doors, .. } = ends;
     let mut socket = UnixStream::from(control);
     socket.write_all(&wire::line(&Status::Here { pid: getpid().as_raw_nonzero().get() })?)?;
     let Some(request) = wire::receive(&mut socket)? else { return Ok(()) };
     let mut command = request.command();
     command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
     let (mut objection, objecting) = io::pipe()?;
-    prepare(&mut command, request.confinement, request.cwd, objecting)?;
+    if let (Some(doors), None) = (&doors, &request.confinement) {
+        // A program of ours opens them in a sandbox that another program makes.
+        command.env(sandbox::DOORS, doors.as_raw_fd().to_string());
+    }
+    prepare(&mut command, request.confinement, request.cwd, doors, objecting)?;
     let started = become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command));
     // The streams are the child's alone from here on: we must not hold them open.
     drop(command);
@@ -92,12 +97,18 @@ fn prepare(
     command: &mut std::process::Command,
     confinement: Option<Confinement>,
     cwd: std::path::PathBuf,
+    doors: Option<OwnedFd>,
     mut objecting: io::PipeWriter,
 ) -> io::Result<()> {
     before_start(command, move || {
         rustix::process::setsid()?;
-        let Some(confinement) = &confinement else { return Ok(()) };
-        sandbox::enter(confinement, &cwd).map_err(|refused| {
+        let Some(confinement) = &confinement else {
+            if let Some(doors) = &doors {
+                rustix::io::fcntl_setfd(doors, rustix::io::FdFlags::empty())?;
+            }
+            return Ok(());
+        };
+        sandbox::enter(confinement, &cwd, doors.as_ref().map(OwnedFd::as_fd)).map_err(|refused| {
             // The parent is told of an error by its number alone.
             drop(objecting.write_all(refused.to_string().as_bytes()));
             io::Error::from(io::ErrorKind::PermissionDenied)

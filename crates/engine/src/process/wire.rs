@@ -184,29 +184,31 @@ pub(super) struct Ends {
     pub(super) stderr: OwnedFd,
     /// `None`: the child reads nothing.
     pub(super) stdin: Option<OwnedFd>,
+    /// Where the doors of the child's network are handed to; `None` if it has none.
+    pub(super) doors: Option<OwnedFd>,
 }
 
 /// As many descriptors as [`Ends`] has.
-const MOST_ENDS: usize = 4;
-
-/// [`Ownership`], as it is asked for.
-const LIGHT: u8 = b'l';
-const SUPERVISED: u8 = b's';
+const MOST_ENDS: usize = 5;
+/// Bits of the byte that goes with them: which of the last two there are, and how firmly the child is held.
+const WITH_STDIN: u8 = 1;
+const WITH_DOORS: u8 = 2;
+const SUPERVISED: u8 = 4;
 
 impl Ends {
     /// Asks the cradle to hold a child with these.
     pub(super) fn send(&self, cradle: BorrowedFd<'_>) -> io::Result<()> {
-        let streams = [&self.control, &self.stdout, &self.stderr].into_iter().chain(&self.stdin);
+        let streams = [&self.control, &self.stdout, &self.stderr].into_iter().chain(&self.stdin).chain(&self.doors);
         let fds: Vec<BorrowedFd<'_>> = streams.map(OwnedFd::as_fd).collect();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_ENDS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
             return Err(io::Error::other("no room for the descriptors"));
         }
-        let byte = match self.ownership {
-            Ownership::Light => LIGHT,
-            Ownership::Supervised => SUPERVISED,
-        };
+        let bit = |is_so: bool, bit: u8| if is_so { bit } else { 0 };
+        let byte = bit(self.stdin.is_some(), WITH_STDIN)
+            | bit(self.doors.is_some(), WITH_DOORS)
+            | bit(self.ownership == Ownership::Supervised, SUPERVISED);
         sendmsg(cradle, &[IoSlice::new(&[byte])], &mut ancillary, SendFlags::NOSIGNAL)?;
         Ok(())
     }
@@ -226,18 +228,14 @@ impl Ends {
                 fds.extend(rights);
             }
         }
-        let ownership = match byte {
-            [LIGHT] => Ownership::Light,
-            [SUPERVISED] => Ownership::Supervised,
-            _ => return Err(malformed()),
-        };
+        let ownership = if byte[0] & SUPERVISED == 0 { Ownership::Light } else { Ownership::Supervised };
         let mut fds = fds.into_iter();
-        match (fds.next(), fds.next(), fds.next(), fds.next()) {
-            (Some(control), Some(stdout), Some(stderr), stdin) => {
-                Ok(Some(Self { ownership, control, stdout, stderr, stdin }))
-            }
-            _ => Err(malformed()),
-        }
+        let (Some(control), Some(stdout), Some(stderr)) = (fds.next(), fds.next(), fds.next()) else {
+            return Err(malformed());
+        };
+        let mut optional = |bit: u8| (byte[0] & bit != 0).then(|| fds.next().ok_or_else(malformed)).transpose();
+        let (stdin, doors) = (optional(WITH_STDIN)?, optional(WITH_DOORS)?);
+        Ok(Some(Self { ownership, control, stdout, stderr, stdin, doors }))
     }
 }
 
@@ -307,7 +305,10 @@ mod tests {
             let (mut err, stderr) = io::pipe().unwrap();
             let (reader, mut writer) = io::pipe().unwrap();
             let stdin = fed.then(|| OwnedFd::from(reader));
-            let ends = Ends { ownership, control: theirs.into(), stdout: stdout.into(), stderr: stderr.into(), stdin };
+            let (mut outside, door) = io::pipe().unwrap();
+            let doors = (!fed).then(|| OwnedFd::from(door));
+            let ends =
+                Ends { ownership, control: theirs.into(), stdout: stdout.into(), stderr: stderr.into(), stdin, doors };
             ends.send(asking.as_fd()).unwrap();
             drop(ends);
             ours.write_all(&request.encode()).unwrap();
@@ -321,6 +322,13 @@ mod tests {
             err.read_to_string(&mut read.1).unwrap();
             assert_eq!(read, ("out".to_owned(), "err".to_owned()));
             assert_eq!(there.stdin.is_some(), fed);
+            assert_eq!(there.doors.is_some(), !fed);
+            if let Some(doors) = there.doors {
+                std::fs::File::from(doors).write_all(b"door").unwrap();
+                let mut read = String::new();
+                outside.read_to_string(&mut read).unwrap();
+                assert_eq!(read, "door");
+            }
             if let Some(stdin) = there.stdin {
                 writer.write_all(b"x").unwrap();
                 let mut byte = [0];

@@ -38,12 +38,14 @@ pub(crate) enum What {
 }
 
 /// Which network there is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Network {
     /// That of the machine.
     Machine,
     /// Its own, with nobody else in it.
     Own,
+    /// Its own, with a door at each of these ports of its loopback, which is served from outside.
+    Doors(Vec<u16>),
 }
 
 impl Confinement {
@@ -54,6 +56,21 @@ impl Confinement {
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
+    }
+}
+
+impl Network {
+    /// It is not the machine's.
+    pub(crate) fn is_own(&self) -> bool {
+        *self != Self::Machine
+    }
+
+    /// Where its doors are.
+    pub(crate) fn doors(&self) -> &[u16] {
+        match self {
+            Self::Doors(ports) => ports,
+            Self::Machine | Self::Own => &[],
+        }
     }
 }
 

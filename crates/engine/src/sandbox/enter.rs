@@ -5,7 +5,7 @@
 //! mounts are given up before the program begins, and a namespace that the program makes for itself inherits them locked.
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, symlink};
 use std::path::Path;
 
@@ -18,6 +18,7 @@ use rustix::mount::{
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::confinement::{Confinement, Network, Placed, What};
+use super::doors;
 use super::lowlevel::{Deep, make_read_only, make_tree_read_only};
 
 /// The devices that every program needs and that lead to nobody else.
@@ -42,9 +43,18 @@ impl<T, E: Into<io::Error>> While<T> for Result<T, E> {
     }
 }
 
-/// Confines this process, which has one thread and is about to become the program, and puts it into `cwd`.
-pub(crate) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), Refused> {
-    leave_the_machine(confinement.network)?;
+/// Confines this process, which has one thread and is about to become the program, and puts it into `cwd`. The doors of its
+/// network are handed to who is at the other end of `outside`.
+pub(crate) fn enter(confinement: &Confinement, cwd: &Path, outside: Option<BorrowedFd<'_>>) -> Result<(), Refused> {
+    leave_the_machine(&confinement.network)?;
+    match (confinement.network.doors(), outside) {
+        ([], _) => {}
+        (ports, Some(outside)) => doors::hand_out(ports, outside).doing(|| "opening the network's doors".to_owned())?,
+        (_, None) => {
+            return Err(io::Error::from(io::ErrorKind::NotConnected))
+                .doing(|| "opening the network's doors".to_owned());
+        }
+    }
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .doing(|| "parting the mounts from the machine's".to_owned())?;
     // All are taken before any is covered.
@@ -67,10 +77,10 @@ pub(crate) fn enter(confinement: &Confinement, cwd: &Path) -> Result<(), Refused
 }
 
 /// Namespaces of its own. Who is root and may have no user namespace goes without: its rights are given up all the same.
-fn leave_the_machine(network: Network) -> Result<(), Refused> {
+fn leave_the_machine(network: &Network) -> Result<(), Refused> {
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut spaces = CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
-    if network == Network::Own {
+    if network.is_own() {
         spaces |= CloneFlags::CLONE_NEWNET;
     }
     match unshare(spaces | CloneFlags::CLONE_NEWUSER) {
@@ -84,7 +94,7 @@ fn leave_the_machine(network: Network) -> Result<(), Refused> {
         Err(_) if user.is_root() => unshare(spaces).doing(|| "making a mount namespace".to_owned())?,
         Err(error) => return Err(error).doing(|| "making a user namespace".to_owned()),
     }
-    if network == Network::Own {
+    if network.is_own() {
         wake_loopback().doing(|| "starting the loopback network".to_owned())?;
     }
     Ok(())
@@ -193,7 +203,7 @@ fn give_up_rights() -> Result<(), Refused> {
 }
 
 /// Where the system can, signals and nameless sockets of programs outside are out of reach. Older ones leave it at the rest.
-fn keep_to_its_own() -> Result<(), Refused> {
+pub(super) fn keep_to_its_own() -> Result<(), Refused> {
     let kept = || -> Result<(), landlock::RulesetError> {
         Ruleset::default().scope(Scope::Signal)?.scope(Scope::AbstractUnixSocket)?.create()?.restrict_self()?;
         Ok(())

@@ -2,13 +2,18 @@
 //!
 //! [`plan`] says what that is, from what is there; [`enter`] makes it so in the process that becomes the program, by
 //! namespaces; [`bubblewrap`] has it made by that program where ours may not; [`trial`] finds out which of the two works
-//! here, by trying to break out.
+//! here, by trying to break out. [`reach`] says which hosts an agent may reach, through [`doors`] at which the [`porter`]
+//! stands.
 mod bubblewrap;
 mod confinement;
+mod doors;
 mod enter;
 mod lowlevel;
 mod plan;
+mod porter;
+mod reach;
 mod trial;
+mod within;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,15 +21,20 @@ use std::path::{Path, PathBuf};
 use ralphloop_agent::client::{Agent, Format, KNOWN, KnownClient};
 
 pub(crate) use confinement::Confinement;
+pub(crate) use confinement::Network;
 #[cfg(test)]
-pub(crate) use confinement::{Network, Placed, What};
+pub(crate) use confinement::{Placed, What};
 pub(crate) use enter::enter;
 use plan::{Ground, Own};
+pub(crate) use porter::Porter;
+pub(crate) use reach::Reach;
+pub use reach::{Host, NoHost};
 pub use trial::{Tried, Unavailable};
+pub(crate) use within::{DOORS, become_the_program};
 
 use crate::files::{self, FileError};
 use crate::git::Places;
-use crate::process::{Call, Spawner};
+use crate::process::{Call, Spawner, SupervisorProgram};
 
 /// What somebody asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,7 +52,8 @@ pub enum Level {
     /// It writes in its working tree, in a temporary folder of its own, and in the agent's own folders. It reads what is no
     /// secret, and reaches the network.
     Workspace,
-    /// It also reads nothing but the system, its tools and its working tree; gates reach no network.
+    /// It also reads nothing but the system, its tools and its working tree. Agents reach their endpoint and no other host,
+    /// gates none.
     Strict,
 }
 
@@ -84,13 +95,17 @@ impl Mechanism {
     }
 }
 
-/// Folders that the user opens.
+/// What the user says of a sandbox beside its level.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Opened {
+pub struct Terms {
+    /// Who is to keep programs inside; whoever can, if nobody is named.
+    pub by: Option<Mechanism>,
     /// Also written.
     pub write: Vec<PathBuf>,
     /// Also read.
     pub read: Vec<PathBuf>,
+    /// Hosts that agents also reach at the strict level.
+    pub hosts: Vec<Host>,
 }
 
 /// A sandbox that was tried and holds.
@@ -98,7 +113,7 @@ pub struct Opened {
 pub struct Sandbox {
     level: Level,
     mechanism: Mechanism,
-    opened: Opened,
+    terms: Terms,
     blank: PathBuf,
     state: PathBuf,
 }
@@ -108,22 +123,25 @@ pub struct Sandbox {
 pub(crate) struct Confined {
     pub(crate) mechanism: Mechanism,
     pub(crate) confinement: Confinement,
+    /// What is reached through the doors of its network, if that has any.
+    pub(crate) reach: Option<Reach>,
 }
 
 impl Sandbox {
-    /// A sandbox of that level for the repository whose runs are kept in `state`: the first mechanism from which no attempt to
-    /// break out succeeds.
-    pub async fn open(level: Level, opened: Opened, state: &Path, spawner: &Spawner) -> Result<Self, Unavailable> {
+    /// A sandbox of that level for the repository whose runs are kept in `state`: by the mechanism that is named, or the first
+    /// from which no attempt to break out succeeds.
+    pub async fn open(level: Level, terms: Terms, state: &Path, spawner: &Spawner) -> Result<Self, Unavailable> {
         let mut refusals = Vec::new();
-        for path in opened.write.iter().chain(&opened.read) {
+        for path in terms.write.iter().chain(&terms.read) {
             if !path.is_absolute() || home().is_some_and(|home| home.starts_with(path)) {
                 return Err(Unavailable::TooWide { path: path.clone() });
             }
         }
         let blank = blank(state).map_err(Unavailable::File)?;
-        for mechanism in [Mechanism::Namespaces, Mechanism::Bubblewrap] {
-            let (opened, blank, state) = (opened.clone(), blank.clone(), state.to_owned());
-            let sandbox = Self { level, mechanism, opened, blank, state };
+        let all = [Mechanism::Namespaces, Mechanism::Bubblewrap].into_iter();
+        for mechanism in all.filter(|mechanism| terms.by.is_none_or(|by| by == *mechanism)) {
+            let (terms, blank, state) = (terms.clone(), blank.clone(), state.to_owned());
+            let sandbox = Self { level, mechanism, terms, blank, state };
             match sandbox.prove(spawner).await {
                 Ok(()) => return Ok(sandbox),
                 Err(why) => refusals.push((mechanism, why)),
@@ -148,7 +166,7 @@ impl Sandbox {
     pub(crate) fn around(&self, call: Call, role: Role<'_>, places: &Places, temporary: &Path) -> Call {
         let home = home();
         let below = |path: &&str| home.as_ref().map(|home| home.join(path));
-        let mut own = Own { writable: Vec::new(), readable: self.opened.read.clone(), ..Own::default() };
+        let mut own = Own { writable: Vec::new(), readable: self.terms.read.clone(), ..Own::default() };
         let client = match role {
             Role::Agent(agent) => agent.client().or_else(|| spoken_like(agent)),
             Role::Gate => None,
@@ -161,7 +179,7 @@ impl Sandbox {
         if let Role::Agent(agent) = role {
             own.readable.extend(real_program(agent.invocation().program.as_ref()));
         }
-        own.writable.extend(self.opened.write.iter().cloned());
+        own.writable.extend(self.terms.write.iter().cloned());
         let others = KNOWN.iter().filter(|known| client.is_none_or(|client| client.name != known.name));
         own.hidden.extend(others.flat_map(|other| other.sign_in.files).filter_map(below));
         let ground = Ground {
@@ -174,7 +192,24 @@ impl Sandbox {
             runtime: runtime_folders(),
             path: std::env::var_os("PATH").unwrap_or_default(),
         };
-        let confinement = plan::plan(self.level, matches!(role, Role::Agent(_)), &ground, &own);
+        let reach = match (self.level, role) {
+            (Level::Strict, Role::Agent(agent)) => {
+                let provider = agent.setup().and_then(|setup| setup.provider.url.parse().ok());
+                let opened: Vec<_> = self.terms.hosts.iter().cloned().chain(provider).collect();
+                Some(Reach::of(client, |name| std::env::var(name).ok(), &opened))
+            }
+            _ => None,
+        };
+        let network = match (self.level, &reach) {
+            (Level::Workspace, _) => Network::Machine,
+            (Level::Strict, None) => Network::Own,
+            (Level::Strict, Some(reach)) => Network::Doors(ports(reach)),
+        };
+        let call = match network.doors().first() {
+            Some(proxy) => told_of_the_proxy(call, *proxy),
+            None => call,
+        };
+        let confinement = plan::plan(self.level, network, &ground, &own);
         // Who holds these asks for what is out of reach, and waits for an answer.
         let doors = [
             "SSH_AUTH_SOCK",
@@ -190,7 +225,7 @@ impl Sandbox {
             Some(_) => call,
             None => call.env("IS_SANDBOX", "1"),
         };
-        call.confined(Confined { mechanism: self.mechanism, confinement })
+        call.confined(Confined { mechanism: self.mechanism, confinement, reach })
     }
 }
 
@@ -208,15 +243,35 @@ impl Confined {
         cwd: &Path,
         program: OsString,
         args: Vec<OsString>,
+        supervisor: &SupervisorProgram,
     ) -> (OsString, Vec<OsString>, Option<Confinement>) {
         match self.mechanism {
             Mechanism::Namespaces => (program, args, Some(self.confinement)),
             Mechanism::Bubblewrap => {
-                let (program, args) = bubblewrap::wrapped(&self.confinement, cwd, program, args);
+                let (program, args) = bubblewrap::wrapped(&self.confinement, cwd, program, args, supervisor);
                 (program, args, None)
             }
         }
     }
+}
+
+/// The door of the proxy, where programs know it, and one at the port of each server of this machine.
+fn ports(reach: &Reach) -> Vec<u16> {
+    const PROXY: u16 = 3128;
+    let local: Vec<u16> = reach.local().into_iter().map(|(_, port)| port).collect();
+    let proxy = (PROXY..=u16::MAX).find(|port| !local.contains(port)).unwrap_or(PROXY);
+    std::iter::once(proxy).chain(local).collect()
+}
+
+/// Programs find a proxy by these; what is on their own loopback they ask themselves.
+fn told_of_the_proxy(call: Call, port: u16) -> Call {
+    let proxy = format!("http://127.0.0.1:{port}");
+    let names = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
+    let call = names.into_iter().fold(call, |call, name| call.env(name, &proxy));
+    let call = ["ALL_PROXY", "all_proxy"].into_iter().fold(call, Call::env_remove);
+    let call = ["NO_PROXY", "no_proxy"].into_iter().fold(call, |call, name| call.env(name, "localhost,127.0.0.1,::1"));
+    // Without this, programs on Node.js know of no proxy.
+    call.env("NODE_USE_ENV_PROXY", "1")
 }
 
 fn home() -> Option<PathBuf> {

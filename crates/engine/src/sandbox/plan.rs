@@ -166,7 +166,7 @@ pub(crate) struct Own {
 }
 
 /// The confinement of a program at a level.
-pub(crate) fn plan(level: Level, is_agent: bool, ground: &Ground, own: &Own) -> Confinement {
+pub(crate) fn plan(level: Level, network: Network, ground: &Ground, own: &Own) -> Confinement {
     let mut plan = Plan { placed: BTreeMap::new(), blank: &ground.blank };
     let Places { top, git_dir, common_dir, .. } = &ground.places;
     if level == Level::Strict {
@@ -207,10 +207,6 @@ pub(crate) fn plan(level: Level, is_agent: bool, ground: &Ground, own: &Own) -> 
     for secret in MACHINE_SECRETS {
         plan.hide(Path::new(secret));
     }
-    let network = match (level, is_agent) {
-        (Level::Strict, false) => Network::Own,
-        _ => Network::Machine,
-    };
     plan.finish(network)
 }
 

@@ -25,6 +25,7 @@ const ATTEMPTS: &[(&str, &str)] = &[
     ("writing into the home folder", r#"echo x > "$home/.ralphloop-was-here""#),
     ("mounting over what is read-only", r#"mount -t tmpfs x "$outside""#),
     ("taking a mount away", r#"umount "$top/.git""#),
+    ("reading the variables of a process outside", r#"cat "/proc/$outsider/environ" >/dev/null"#),
     ("reading the files of a process outside", r#"cd "/proc/$outsider/root" && ls >/dev/null"#),
 ];
 

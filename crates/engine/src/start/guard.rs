@@ -39,6 +39,6 @@ pub(super) async fn asked_sandbox(
     if is_inside {
         return Err(StartError::SandboxInside);
     }
-    let opened = Sandbox::open(level, settings.sandbox_opened.clone(), state.path(), spawner).await;
+    let opened = Sandbox::open(level, settings.sandbox_terms.clone(), state.path(), spawner).await;
     opened.map(Some).map_err(|error| StartError::NoSandbox(Box::new(error)))
 }
