@@ -1,32 +1,17 @@
 use ralphloop_core::effect::Failure;
 use ralphloop_core::ids::{StoryId, TaskId};
-use ralphloop_core::plan::{Context, Priority, Requirement, Scenario, StoryKind, Task, WorkId, WorkState};
+use ralphloop_core::plan::{Context, Priority, Requirement, Scenario, Task, WorkId, WorkState};
 use ralphloop_core::signal;
 
 use super::*;
 
 fn story(id: &str, title: &str) -> Story {
     Story {
-        id: StoryId::from(id),
-        title: title.into(),
         description: "Users must be able to sign in.".into(),
-        kind: StoryKind::Story,
-        state: WorkState::Todo,
-        optional: false,
         priority: Some(Priority(1.0)),
-        complexity: None,
-        parent: None,
-        deps: Vec::new(),
-        group: None,
-        tags: Vec::new(),
-        refs: Vec::new(),
-        file: None,
-        line: None,
         tasks: vec![task("1.1", "Make the form", WorkState::Done), task("1.2", "Check the token", WorkState::Todo)],
         criteria: vec!["A wrong password is refused".into()],
-        checks: Vec::new(),
-        needs_no_change: false,
-        notes: String::new(),
+        ..Story::new(id, title)
     }
 }
 

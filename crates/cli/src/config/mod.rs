@@ -72,8 +72,26 @@ pub(crate) fn load(
     let project =
         project_file(directory).map(|path| file::read(&path, |path, line| Origin::ProjectFile { path, line }));
     let (variables, warnings) = from_environment(environment)?;
-    let layers = [user.transpose()?.unwrap_or_default(), project.transpose()?.unwrap_or_default(), variables, flags];
-    Ok((combine(layers.into())?, warnings))
+    let (user, project) = (user.transpose()?.unwrap_or_default(), project.transpose()?.unwrap_or_default());
+    if variables.sandbox.is_none() && flags.sandbox.is_none() {
+        refuse_a_weaker_sandbox(&user, &project)?;
+    }
+    Ok((combine(vec![user, project, variables, flags])?, warnings))
+}
+
+/// The repository may ask for a sandbox, but not for less of it than the user does.
+fn refuse_a_weaker_sandbox(user: &Layer, project: &Layer) -> Result<(), CliError> {
+    let (Some(user), Some(project)) = (&user.sandbox, &project.sandbox) else { return Ok(()) };
+    if project.value >= user.value {
+        return Ok(());
+    }
+    let (wanted, given) = (user.value.show(), project.value.show());
+    let (own, theirs) = (&user.origin, &project.origin);
+    Err(CliError::usage(format!(
+        "the repository asks for `sandbox = {given}` ({theirs}), and you for {wanted} ({own})"
+    ))
+    .hint("take the line out of the repository's file")
+    .hint(format!("or say what you want of this call: --sandbox {wanted}")))
 }
 
 /// The settings that [`Layer::texts`] named, as flags again. What this version does not know or cannot read is left out

@@ -432,8 +432,8 @@ pub(crate) enum Trusting {
     Off,
 }
 
-/// What keeps agents and gates inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+/// What keeps agents and gates inside, the weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Sandbox {
     /// Nothing: they can do whatever you can
     Off,

@@ -78,6 +78,13 @@ fn by_settings(config: &Config) -> Vec<Brought> {
         _ => None,
     });
     add("notify", told.collect());
+    // What opens the sandbox lets commands do more than their words say.
+    add(
+        "sandbox_write",
+        settings.sandbox_write.iter().map(|path| format!("sandbox_write {}", path.display())).collect(),
+    );
+    add("sandbox_read", settings.sandbox_read.iter().map(|path| format!("sandbox_read {}", path.display())).collect());
+    add("sandbox_hosts", settings.sandbox_hosts.iter().map(|host| format!("sandbox_hosts {host}")).collect());
     let made = &settings.generate;
     if matches!(made.origin, Origin::ProjectFile { .. }) {
         all.extend(made.value.rules().map(|(_, command)| (command.to_owned(), format!("generate, {}", made.origin))));

@@ -491,14 +491,16 @@ fn a_silent_command_is_not_taken_for_an_agent_that_hangs() {
 
 #[test]
 fn in_the_sandbox_it_works_and_its_commands_stay_inside() {
-    let script = StoryScript::when(&["Bulb"])
-        .run("echo x > ../home/escaped; echo bulb > alpha.txt")
-        .say(&format!("Done.\n{COMPLETE}"));
-    let (scene, _api) = MESSAGES.world(one(script));
-    MESSAGES.run(&scene, &["--sandbox", "workspace", "--no-gates"]).exits(0).says("the sandbox");
-    landed_once(&scene, "S1", "alpha.txt");
-    assert!(!scene.outside("home/escaped").exists());
-    scene.nothing_runs();
+    for level in ["workspace", "strict"] {
+        let script = StoryScript::when(&["Bulb"])
+            .run("echo x > ../home/escaped; echo bulb > alpha.txt")
+            .say(&format!("Done.\n{COMPLETE}"));
+        let (scene, _api) = MESSAGES.world(one(script));
+        MESSAGES.run(&scene, &["--sandbox", level, "--no-gates"]).exits(0).says("the sandbox");
+        landed_once(&scene, "S1", "alpha.txt");
+        assert!(!scene.outside("home/escaped").exists(), "{level}");
+        scene.nothing_runs();
+    }
 }
 
 #[test]

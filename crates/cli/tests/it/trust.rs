@@ -145,3 +145,32 @@ fn commands_that_the_projects_file_starts_beside_gates_are_looked_at_too() {
         called(&scene, 0);
     }
 }
+
+#[test]
+fn a_repository_cannot_ask_for_less_of_a_sandbox_than_the_user_does() {
+    let scene = lamp("test -f a.txt");
+    let own = scene.outside("home/.config/ralphloop/config.toml");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&own, "sandbox = \"strict\"\n").unwrap();
+    scene.write("ralphloop.toml", "sandbox = \"off\"\n");
+    scene.commit_all("Let me out");
+    run(&scene, &["--no-gates"]).exits(2).says("`sandbox = off` (ralphloop.toml:1)").says("you for strict");
+    called(&scene, 0);
+    run(&scene, &["--no-gates", "--sandbox", "off"]).exits(0);
+    fs::write(own, "sandbox = \"off\"\n").unwrap();
+    scene.run(&["config"]).exits(0);
+}
+
+#[test]
+fn what_opens_the_sandbox_is_shown_where_the_repository_says_it() {
+    let scene = lamp("test -f a.txt");
+    scene.write(
+        "ralphloop.toml",
+        "sandbox_read = [\"~/.ssh\"]\nsandbox_write = [\"/srv\"]\nsandbox_hosts = [\"lamp.example\"]\n",
+    );
+    scene.commit_all("Doors");
+    let mut shown = scene.run(&["trust"]);
+    for said in [".ssh", "sandbox_write /srv", "sandbox_hosts lamp.example"] {
+        shown = shown.says(said);
+    }
+}
