@@ -1,8 +1,10 @@
 //! From a request to a running run: everything that can be wrong is looked at before anything is changed or paid for.
 
+mod error;
 mod ground;
 mod guard;
 mod reading;
+mod ready;
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,21 +19,19 @@ use ralphloop_core::event::{CutOff, Event, Fact, PlanChange};
 use ralphloop_core::graph;
 use ralphloop_core::ids::{AgentId, CommitId, RunId, StoryId};
 use ralphloop_core::learning::Learning;
-use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Plan;
 use ralphloop_core::run::Run;
-use ralphloop_spec::SpecError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::aftermath;
 pub use crate::aftermath::AftermathError;
-use crate::aftermath::{self, BEAT};
-use crate::control::{Control, Hands};
-use crate::driver::{DriveError, Driver};
+use crate::control::Control;
+use crate::driver::Driver;
 use crate::earlier::{Taken, earlier_run};
 pub use crate::earlier::{TakingUp, unfinished_run};
 use crate::files::FileError;
-use crate::finish::{self, FinishError};
+use crate::finish;
 use crate::gates::cache::Cache;
 use crate::git::{Git, Repository, Seal, Severity, SnapshotLimits};
 use crate::inside::Inside;
@@ -40,23 +40,22 @@ use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
 use crate::lane::{Foreseen, Lanes, Shared, Target, worktree};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
-use crate::notice::{self, Notices, Watch};
+use crate::notice::{self, Notices};
 use crate::notify::Notifier;
 use crate::outcomes::Outcomes;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
-use crate::sandbox;
 use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::work::{WorkError, WorkRef, landed};
+use crate::work::{WorkRef, landed};
 use crate::{clock, cut_off, git, learnings};
+pub use error::StartError;
 use ground::{Ground, left_by_an_attempt};
 use guard::{asked_sandbox, refuse_protected};
 pub use reading::WorkReading;
-
-/// How long notifications may still take once a signal says that nobody waits for them.
-const LAST_WORD: Duration = Duration::from_secs(1);
+pub use ready::Ready;
+use ready::{After, Aside};
 
 /// What is asked for.
 pub struct Request {
@@ -78,154 +77,6 @@ pub struct Request {
     pub learned: Vec<Learning>,
 }
 
-/// Why no run was started. Nothing was changed.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The work cannot be found.
-    #[error(transparent)]
-    Work(#[from] WorkError),
-    /// The work cannot be read.
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    /// The work has changed since the commands that it brings were judged.
-    #[error(
-        "{work} changed while the run was being started, and brings a new command now: {command:?}; start it again"
-    )]
-    OtherCommands {
-        /// The work.
-        work: String,
-        /// The first new command.
-        command: String,
-    },
-    /// Git cannot merge without a working tree.
-    #[error("stories in worktrees need git 2.38 or newer; update git, or leave out --worktree and --jobs")]
-    NoWorktrees,
-    /// Another working tree is on the branch.
-    #[error(
-        "the branch {branch} is checked out at {}, and would change under whoever works there; start there, or name another \
-         branch with --branch",
-        .elsewhere.display()
-    )]
-    CheckedOutElsewhere {
-        /// The branch.
-        branch: String,
-        /// The working tree.
-        elsewhere: PathBuf,
-    },
-    /// A story was named that the work does not have.
-    #[error("{work} has no story {}; it has: {}", .unknown.join(", "), .known.join(", "))]
-    UnknownStory {
-        /// The work.
-        work: String,
-        /// What was named.
-        unknown: Vec<String>,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// Stories depend on each other in a circle.
-    #[error("the dependencies of {work} form a circle: {}", .cycle.join(" → "))]
-    Cycle {
-        /// The work.
-        work: String,
-        /// The circle.
-        cycle: Vec<String>,
-    },
-    /// No repository.
-    #[error(transparent)]
-    Repository(#[from] git::OpenError),
-    /// The repository or the machine is in no condition to work in; all that was found.
-    #[error("{}", list(.0))]
-    Preflight(Vec<git::Finding>),
-    /// The agent's program is not there.
-    #[error("the agent `{program}` cannot be started: {why}")]
-    AgentMissing {
-        /// The program.
-        program: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// Another run is at work.
-    #[error(transparent)]
-    Locked(#[from] LockError),
-    /// The branch cannot be switched to.
-    #[error(transparent)]
-    Branch(#[from] git::BranchError),
-    /// Git failed.
-    #[error(transparent)]
-    Git(#[from] git::GitError),
-    /// HEAD is on no branch, so a commit would be on none.
-    #[error("HEAD is detached, so commits would be on no branch; `git switch -c NAME` makes one")]
-    NoBranch,
-    /// There is no commit to start from.
-    #[error("the branch has no commit yet; `git commit --allow-empty -m start` makes the first")]
-    NoCommit,
-    /// Something of a run's own cannot be written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The journal of the run that is to be gone on with cannot be used.
-    #[error("{0}; `ralphloop run --fresh` begins a new run, what has landed stays")]
-    Journal(#[from] JournalError),
-    /// What a dead run left in the tree could not be put right.
-    #[error(transparent)]
-    Aftermath(Box<AftermathError>),
-    /// What a crash left of closing the work could not be put back.
-    #[error(transparent)]
-    Finish(Box<FinishError>),
-    /// The run to be gone on with has nothing left.
-    #[error("run {run} is finished: every selected story passed")]
-    Finished {
-        /// The run.
-        run: String,
-    },
-    /// The run to be gone on with was made for other work.
-    #[error("run {run} worked on {its}, not on {asked}")]
-    OtherWork {
-        /// The run.
-        run: String,
-        /// What it worked on.
-        its: String,
-        /// What was asked for.
-        asked: String,
-    },
-    /// The branch is not to be committed to.
-    #[error(
-        "nothing may be committed to the branch {branch}, since protected_branches has `{pattern}`; name another branch with \
-         --branch NAME"
-    )]
-    Protected {
-        /// The branch.
-        branch: String,
-        /// What names it.
-        pattern: String,
-    },
-    /// The sandbox that was asked for cannot be had.
-    #[error("{0}; nothing was started")]
-    NoSandbox(Box<sandbox::Unavailable>),
-    /// A sandbox was asked for, and the agent is there already.
-    #[error(
-        "the session that drives the run is its own agent and cannot be put into a sandbox; leave out --sandbox, or start the run with `ralphloop run`"
-    )]
-    SandboxInside,
-    /// The system refuses something basic.
-    #[error("cannot {doing}: {source}")]
-    System {
-        /// What was done.
-        doing: &'static str,
-        /// What the system says.
-        source: std::io::Error,
-    },
-}
-
-fn list(findings: &[git::Finding]) -> String {
-    findings.iter().map(|f| format!("{}; {}", f.message, f.remedy)).collect::<Vec<_>>().join("\n")
-}
-
-impl From<AftermathError> for StartError {
-    fn from(error: AftermathError) -> Self {
-        Self::Aftermath(Box::new(error))
-    }
-}
-
 /// What came of a request.
 #[derive(Debug)]
 pub enum Started {
@@ -236,138 +87,6 @@ pub enum Started {
     },
     /// A run, ready to be driven.
     Ready(Box<Ready>),
-}
-
-/// A run that is ready to be driven.
-pub struct Ready {
-    /// The run as the view sees it first; the events on `watch` follow on it.
-    pub run: Run,
-    /// The events that made it in this process, for views.
-    pub first: Event,
-    /// What views are told.
-    pub watch: Watch,
-    /// Warnings that a person should see.
-    pub warnings: Vec<String>,
-    /// What keeps agents and gates inside, in words.
-    pub sandbox: Option<String>,
-    driver: Driver,
-    effects: Vec<Effect>,
-    aside: Aside,
-    after: After,
-    notifier: Notifier,
-    /// For the notifier.
-    events: mpsc::UnboundedReceiver<Event>,
-    locks: Vec<RunLock>,
-}
-
-impl std::fmt::Debug for Ready {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ready").field("run", self.run.id()).finish_non_exhaustive()
-    }
-}
-
-/// What is done once the run has ended.
-struct After {
-    state: StateFolder,
-    repository: Repository,
-    folder: RunFolder,
-    /// The run switched to its branch from another.
-    switched: Option<git::Switched>,
-}
-
-impl After {
-    /// Gives back what checkpoints needed. If nothing has landed, the user finds the branch as it was.
-    async fn take(self, run: &Run) {
-        // What cannot be given back is listed as left over.
-        if worktree::left_by(&self.folder).is_empty() {
-            drop(self.repository.release().await);
-        }
-        let Some(switched) = self.switched else { return };
-        let base = self.repository.head().ok().flatten().as_ref() == Some(run.base());
-        if base && !run.is_unclean() && self.repository.current_branch().ok().flatten().as_deref() == Some(run.branch())
-        {
-            // If git refuses, the user stays on the run's branch, which the summary names.
-            drop(self.repository.switch_back(run.branch(), &switched).await);
-        }
-    }
-}
-
-/// What runs beside the decision loop.
-struct Aside {
-    signals: Signals,
-    control: Option<Control>,
-    folder: RunFolder,
-    inbox: crate::driver::Inbox,
-    hurry: CancellationToken,
-    forced: CancellationToken,
-}
-
-impl Ready {
-    /// Where the run is kept.
-    pub fn folder(&self) -> &RunFolder {
-        &self.aside.folder
-    }
-
-    /// Drives the run to its end; returns it as it is then, and how it ended.
-    pub async fn drive(self) -> (Run, Result<Outcome, DriveError>) {
-        let Self { run, driver, effects, aside, after, notifier, events, locks, .. } = self;
-        let Aside { mut signals, control, folder, inbox, hurry, forced } = aside;
-        let (done, told, leave) = (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
-        let (end, ended) = oneshot::channel();
-        let controlled = async {
-            if let Some(control) = control {
-                let hands = Hands { inbox: inbox.clone(), hurry: hurry.clone(), forced: forced.clone() };
-                control.serve(hands, done.clone()).await;
-            }
-        };
-        let signalled = async {
-            signals.pass_on(inbox.clone(), hurry.clone(), forced.clone(), done.clone()).await;
-            // The run is over; from now on a signal means that nobody wants to wait for notifications. It may be the last of
-            // an impatient few that were meant for the run, so what is just being sent has a moment to get out.
-            tokio::select! {
-                _ = signals.next() => {}
-                () = told.cancelled() => return,
-            }
-            tokio::select! {
-                _ = signals.next() => {}
-                () = tokio::time::sleep(LAST_WORD) => {}
-                () = told.cancelled() => return,
-            }
-            leave.cancel();
-        };
-        let driven = async {
-            let result = driver.drive(effects).await;
-            // What cannot be kept stays in the journal.
-            drop(learnings::keep(&after.state, result.0.learnings().iter()));
-            if result.1.is_ok() {
-                after.take(&result.0).await;
-            }
-            // Whoever is told of the end may start the next run.
-            drop(locks);
-            done.cancel();
-            // A notifier without anybody to tell has ended already.
-            drop(end.send(result.1.as_ref().err().map(ToString::to_string)));
-            result
-        };
-        let notified = async {
-            notifier.watch(run, events, ended, leave.clone()).await;
-            told.cancel();
-        };
-        let beating = beat(&folder, &done);
-        let (result, (), (), (), ()) = tokio::join!(driven, controlled, signalled, notified, beating);
-        result
-    }
-}
-
-/// Gives signs of life until `done`: they tell later when the run died.
-async fn beat(folder: &RunFolder, done: &CancellationToken) {
-    let mut beats = tokio::time::interval(BEAT);
-    loop {
-        tokio::select! {
-            _ = beats.tick() => folder.beat(),
-            () = done.cancelled() => return,
-        }
-    }
 }
 
 /// What a run works in.

@@ -154,7 +154,7 @@ fn a_repository_cannot_ask_for_less_of_a_sandbox_than_the_user_does() {
     fs::write(&own, "sandbox = \"strict\"\n").unwrap();
     scene.write("ralphloop.toml", "sandbox = \"off\"\n");
     scene.commit_all("Let me out");
-    run(&scene, &["--no-gates"]).exits(2).says("`sandbox = off` (ralphloop.toml:1)").says("you for strict");
+    run(&scene, &["--no-gates"]).exits(2).says("`sandbox = off`").says("ralphloop.toml:1), and you for strict");
     called(&scene, 0);
     run(&scene, &["--no-gates", "--sandbox", "off"]).exits(0);
     fs::write(own, "sandbox = \"off\"\n").unwrap();
