@@ -1,13 +1,13 @@
 //! Putting everything back as it was at the checkpoint. Only what differs from the record is touched, no link is followed,
 //! and a revert that was interrupted is finished by reverting again.
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
 use super::content::{packed_bytes, read_whole};
 use super::head;
-use super::oid::Oid;
+use super::oid::{HashKind, Oid};
 use super::record::{Class, Content, Entry, Listing, Node, Pair, Pairs, RelPath, is_within};
 use super::restore::{Tree, TreeError};
 use super::scan::{ScanError, parent};
@@ -169,7 +169,10 @@ impl Repository {
             let now = this.scan_git_state()?;
             for ((before, now), root) in record.git.iter().zip(&now).zip(this.git_roots()) {
                 let mut work = Work::default();
-                compare(before, now, u64::MAX, &mut work, &mut |_, _| Ok(false))?;
+                // What git wrote just before the checkpoint has times that prove nothing.
+                compare(before, now, u64::MAX, &mut work, &mut |before, _| {
+                    Ok(holds_the_same(&root, before, this.shared.hash))
+                })?;
                 work.only(which);
                 let tree = Tree::new(&root);
                 for entry in &work.remove {
@@ -219,14 +222,7 @@ impl Repository {
         let top = &self.places().top;
         let hash = self.shared.hash;
         let mut work = Work::default();
-        compare(base, now, self.shared.limits.file, &mut work, &mut |before, _| {
-            let Node::File(content) = before.node else { return Ok(false) };
-            let Some(oid) = content.oid() else { return Ok(false) };
-            match read_whole(&top.join(path(&before.path))) {
-                Ok((bytes, _, _)) => Ok(hash.blob(&bytes).is_ok_and(|found| found == oid)),
-                Err(_) => Ok(false),
-            }
-        })?;
+        compare(base, now, self.shared.limits.file, &mut work, &mut |before, _| Ok(holds_the_same(top, before, hash)))?;
         Ok(work)
     }
 
@@ -315,6 +311,14 @@ impl Repository {
         }
         Ok(tree.unfit().iter().map(|unfit| path(unfit)).collect())
     }
+}
+
+/// Whether a file below `root` has the bytes by now that it had.
+fn holds_the_same(root: &Path, before: &Entry, hash: HashKind) -> bool {
+    let Node::File(content) = before.node else { return false };
+    let Some(oid) = content.oid() else { return false };
+    read_whole(&root.join(path(&before.path)))
+        .is_ok_and(|(bytes, _, _)| hash.blob(&bytes).is_ok_and(|found| found == oid))
 }
 
 fn portions(entries: Vec<Entry>) -> Vec<Vec<Entry>> {
