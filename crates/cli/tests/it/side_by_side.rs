@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ralphloop_testkit::scene::Scene;
+use ralphloop_testkit::scene::{Scene, eventually};
 use ralphloop_testkit::script::{AgentScript, Call, call};
 use rustix::process::Signal;
 
@@ -203,6 +203,28 @@ fn a_kill_with_several_under_way_loses_no_work_and_resume_lands_all() {
             "{half} in {kept:?}"
         );
     }
+    the_checkout_is_alone(&scene);
+}
+
+#[test]
+fn worktrees_that_a_killed_process_made_and_nobody_needs_any_more_are_taken_away_at_the_end() {
+    let scene = scene();
+    let stories = [("S1", "Alpha lamp"), ("S2", "Beta lamp"), ("S3", "Gamma lamp")];
+    scene.write("prd.json", prd_text(&stories.map(|(id, title)| story(id, title))));
+    scene.commit_all("Plan");
+    // All three have a worktree before one of them lands.
+    let began = scene.outside("c");
+    let late = || call().wait_for(&began);
+    let script = AgentScript::new()
+        .story("Alpha lamp", [late().write("a.txt", "a").complete()])
+        .story("Beta lamp", [late().write("b.txt", "b").complete()])
+        .story("Gamma lamp", [call().touch(&began).hang(), call().write("c.txt", "c").complete()]);
+    scene.scripted_agent(&script);
+    let running = start(&scene, SIDE_BY_SIDE);
+    eventually("two stories to land", || scene.landed().len() == 2);
+    running.crash();
+    scene.run(&["resume", "--headless"]).exits(0);
+    landed_once(&scene, "S3", "c.txt");
     the_checkout_is_alone(&scene);
 }
 

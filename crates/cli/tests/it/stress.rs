@@ -79,7 +79,8 @@ fn many_stories_with_conflicts_failures_and_kills_are_all_accounted_for() {
     assert!(matches!(end.code(), Some(0 | 1)), "{end}");
     every_commit_is_green(&scene);
     every_story_is_accounted_for(&scene, count);
-    assert_eq!(scene.git(&["worktree", "list"]).lines().count(), 1, "{}", scene.git(&["worktree", "list"]));
+    let places = scene.git(&["worktree", "list"]);
+    assert_eq!(places.lines().count(), 1, "{places}\n{}", scene.run(&["log"]).stdout);
     scene.tree_is_clean();
     scene.nothing_runs();
 }

@@ -284,10 +284,16 @@ impl Lanes {
 
     /// Takes the worktrees away at the end of a run, and what its programs kept for a while. A worktree that holds anything
     /// that nothing else keeps stays, and is named.
-    pub async fn close(self) -> Vec<String> {
+    pub async fn close(mut self) -> Vec<String> {
         let mut left = Vec::new();
         // What cannot be removed goes with the run's folder.
         drop(std::fs::remove_dir_all(self.shared.folder.temporary()));
+        // A process that was killed may have made more of them than this one has needed.
+        for (id, top) in worktree::left_by(&self.shared.folder) {
+            if let Err(why) = self.lane(id).parts(&self.shared, self.place, id).await {
+                left.push(format!("the worktree {} stays: {why}", top.display()));
+            }
+        }
         for (id, lane) in self.lanes.iter().filter(|_| self.place == Place::Worktrees) {
             if let Some(parts) = lane.parts.get()
                 && let Err(why) = worktree::close(parts, *id).await
