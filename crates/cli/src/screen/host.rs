@@ -47,11 +47,11 @@ impl Host {
         let mut place = journal::Place::default();
         let path = self.folder.journal();
         let mut follower = Follower::of(&self.folder).map_err(|error| error.to_string())?;
-        let mut pace = tokio::time::interval(LOOK_AGAIN);
-        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = tokio::time::interval(LOOK_AGAIN);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut told = None;
         loop {
-            pace.tick().await;
+            looks.tick().await;
             // Asked first: what a process wrote before it ended is not missed.
             let alive = self.folder.live_process().is_some();
             for event in journal::read_after(&path, &mut place).map_err(|error| error.to_string())? {
