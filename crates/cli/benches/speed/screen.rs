@@ -22,6 +22,9 @@ pub(crate) fn measure(table: &mut Table) {
     let write = format!("lines {LINES} 0");
     assert!(world::command(&scene, &write, "text", world::NO_GATES).status().unwrap().code().is_some());
     let mut screen = scene.on_screen("status --follow");
+    // What came of a run that is over is shown first; the agent's words are two tabs further.
+    screen.sees("The run has ended");
+    screen.types("\t\t");
     screen.sees("line 999999");
     screen.types("\x1b[H");
     screen.sees("line 0");
