@@ -5,6 +5,7 @@ use std::fmt;
 use serde_json::{Value as Json, json};
 
 use super::keys::{KEYS, Key, Settings};
+use crate::error::CliError;
 
 /// The place that a value comes from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +93,19 @@ impl Config {
     pub(crate) fn origin(&self, name: &str) -> &Origin {
         let found = KEYS.iter().zip(&self.origins).find(|(key, _)| key.name == name);
         found.map_or(&Origin::Default, |(_, origin)| origin)
+    }
+
+    /// Refuses a setting that only a person may give, where the repository's own file gives it.
+    ///
+    /// # Errors
+    /// It does.
+    pub(crate) fn refuse_from_repository(&self, name: &str) -> Result<(), CliError> {
+        let origin = self.origin(name);
+        if !matches!(origin, Origin::ProjectFile { .. }) {
+            return Ok(());
+        }
+        Err(CliError::usage(format!("{name} cannot be set by the repository itself ({origin})"))
+            .hint(format!("set it in your own config.toml, or as RALPHLOOP_{}", name.to_uppercase())))
     }
 
     /// One object: `name` to `{value, from, …}`.

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::origin::Origin;
-use super::table::{Fault, only_known, setting};
+use super::table::{Fault, only_known, setting, table_of};
 use super::value::{AgentFormat, Value};
 
 /// What may stand in a table.
@@ -22,19 +22,16 @@ pub(crate) struct OwnAgent {
 
 /// Reads the value of `agents`; `origin` makes the origin of a table from where it begins.
 pub(super) fn read(agents: &Spanned<DeValue<'_>>, origin: impl Fn(usize) -> Origin) -> Result<Vec<OwnAgent>, Fault> {
-    let DeValue::Table(tables) = agents.get_ref() else {
-        return Err(Fault {
-            message: "'agents' holds one table for each agent of your own".to_owned(),
-            span: agents.span(),
-            label: "no table".to_owned(),
-            hint: Some("write [agents.NAME] and below it command = \"…\"".to_owned()),
-        });
-    };
+    let tables = table_of(agents, "'agents' holds one table for each agent of your own", &example("NAME"))?;
     let one = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
         let client = one(name, value)?;
         Ok(OwnAgent { client, origin: origin(name.span().start) })
     };
     tables.iter().map(one).collect()
+}
+
+fn example(name: &str) -> String {
+    format!("[agents.{name}] and below it command = \"…\"")
 }
 
 fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Result<OwnClient, Fault> {
@@ -48,14 +45,7 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
             hint: Some("a name has no blanks, colons or commas: NAME:MODEL chooses a model".to_owned()),
         });
     }
-    let DeValue::Table(table) = value.get_ref() else {
-        return Err(Fault {
-            message: format!("the agent '{text}' is described by a table"),
-            span: value.span(),
-            label: "no table".to_owned(),
-            hint: Some(format!("write [agents.{text}] and below it command = \"…\"")),
-        });
-    };
+    let table = table_of(value, &format!("the agent '{text}' is described by a table"), &example(text))?;
     only_known(table, KEYS, &format!("of the agent '{text}'"), &format!("an agent has {}", KEYS.join(", ")))?;
     let Some(command) = table.get("command") else {
         return Err(Fault {

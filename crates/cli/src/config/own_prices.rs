@@ -4,7 +4,7 @@ use ralphloop_agent::prices::Price;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::table::{Fault, only_known, setting};
+use super::table::{Fault, only_known, setting, table_of};
 use super::value::Value;
 use crate::money;
 
@@ -22,27 +22,17 @@ pub(crate) struct OwnPrice {
 
 /// Reads the value of `prices`.
 pub(super) fn read(prices: &Spanned<DeValue<'_>>) -> Result<Vec<OwnPrice>, Fault> {
-    let DeValue::Table(tables) = prices.get_ref() else {
-        return Err(Fault {
-            message: "'prices' holds one table for each model".to_owned(),
-            span: prices.span(),
-            label: "no table".to_owned(),
-            hint: Some("write [prices.\"MODEL\"] and below it input = 1.25 and output = 10".to_owned()),
-        });
-    };
+    let tables = table_of(prices, "'prices' holds one table for each model", &example("MODEL"))?;
     tables.iter().map(|(name, value)| one(name, value)).collect()
+}
+
+fn example(model: &str) -> String {
+    format!("[prices.\"{model}\"] and below it input = 1.25 and output = 10")
 }
 
 fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Result<OwnPrice, Fault> {
     let model = name.get_ref();
-    let DeValue::Table(table) = value.get_ref() else {
-        return Err(Fault {
-            message: format!("the price of '{model}' is a table"),
-            span: value.span(),
-            label: "no table".to_owned(),
-            hint: Some(format!("write [prices.\"{model}\"] and below it input = 1.25 and output = 10")),
-        });
-    };
+    let table = table_of(value, &format!("the price of '{model}' is a table"), &example(model))?;
     only_known(table, KEYS, &format!("of the price of '{model}'"), &format!("a price has {}", KEYS.join(", ")))?;
     let needed = |key: &str| {
         dollars(table, key)?.ok_or_else(|| Fault {

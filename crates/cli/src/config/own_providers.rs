@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use super::origin::Origin;
-use super::table::{Fault, only_known, setting};
+use super::table::{Fault, only_known, setting, table_of};
 use super::value::{Count, Value};
 
 /// What may stand in a table.
@@ -37,18 +37,15 @@ pub(super) fn read(
     providers: &Spanned<DeValue<'_>>,
     origin: impl Fn(usize) -> Origin,
 ) -> Result<Vec<OwnProvider>, Fault> {
-    let DeValue::Table(tables) = providers.get_ref() else {
-        return Err(Fault {
-            message: "'providers' holds one table for each provider".to_owned(),
-            span: providers.span(),
-            label: "no table".to_owned(),
-            hint: Some("write [providers.NAME] and below it url = \"…\"".to_owned()),
-        });
-    };
+    let tables = table_of(providers, "'providers' holds one table for each provider", &example("NAME"))?;
     let one = |(name, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
         Ok(OwnProvider { provider: one(name, value)?, origin: origin(name.span().start) })
     };
     tables.iter().map(one).collect()
+}
+
+fn example(name: &str) -> String {
+    format!("[providers.{name}] and below it url = \"…\"")
 }
 
 fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Result<Provider, Fault> {
@@ -63,14 +60,7 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
             ),
         });
     }
-    let DeValue::Table(table) = value.get_ref() else {
-        return Err(Fault {
-            message: format!("the provider '{text}' is described by a table"),
-            span: value.span(),
-            label: "no table".to_owned(),
-            hint: Some(format!("write [providers.{text}] and below it url = \"…\"")),
-        });
-    };
+    let table = table_of(value, &format!("the provider '{text}' is described by a table"), &example(text))?;
     let whose = format!("of the provider '{text}'");
     only_known(table, KEYS, &whose, &format!("a provider has {}", KEYS.join(", ")))?;
     let missing = |key: &str, hint: String| Fault {

@@ -6,7 +6,7 @@ use ralphloop_core::policy::{FailureKind, Retry};
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::table::{Fault, only_known, setting};
+use super::table::{Fault, only_known, setting, table_of};
 use super::value::Value as _;
 use crate::error::closest;
 
@@ -35,15 +35,12 @@ impl OwnRetry {
 
 /// Reads the value of `retry`.
 pub(super) fn read(retry: &Spanned<DeValue<'_>>) -> Result<Vec<OwnRetry>, Fault> {
-    let DeValue::Table(tables) = retry.get_ref() else {
-        return Err(Fault {
-            message: "'retry' holds one table for each kind of failure".to_owned(),
-            span: retry.span(),
-            label: "no table".to_owned(),
-            hint: Some("write [retry.timeout] and below it attempts = 1".to_owned()),
-        });
-    };
+    let tables = table_of(retry, "'retry' holds one table for each kind of failure", &example("timeout"))?;
     tables.iter().map(|(name, value)| one(name, value)).collect()
+}
+
+fn example(kind: &str) -> String {
+    format!("[retry.{kind}] and below it attempts = 1")
 }
 
 fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) -> Result<OwnRetry, Fault> {
@@ -61,14 +58,8 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
             }),
         });
     };
-    let DeValue::Table(table) = value.get_ref() else {
-        return Err(Fault {
-            message: format!("the answer to failures of the kind '{written}' is a table"),
-            span: value.span(),
-            label: "no table".to_owned(),
-            hint: Some(format!("write [retry.{written}] and below it attempts = 1")),
-        });
-    };
+    let what = format!("the answer to failures of the kind '{written}' is a table");
+    let table = table_of(value, &what, &example(written))?;
     only_known(table, KEYS, &format!("of [retry.{written}]"), "it has attempts and backoff")?;
     let attempts = setting::<u32>(table, "attempts")?;
     let backoff = setting::<Vec<Duration>>(table, "backoff")?.unwrap_or_default();

@@ -3,7 +3,7 @@
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::table::{Fault, only_known, setting};
+use super::table::{Fault, only_known, setting, table_of};
 use super::value::{AgentName, Raw, Value, scalar};
 
 /// What may stand in a table.
@@ -22,15 +22,12 @@ pub(crate) struct OwnRole {
     pub(crate) prompt: Option<String>,
 }
 
+/// How one is written.
+const EXAMPLE: &str = "[roles.NAME] and below it prompt = \"…\" or agent = \"…\"";
+
 /// Reads the value of `roles`.
 pub(super) fn read(roles: &Spanned<DeValue<'_>>) -> Result<Vec<OwnRole>, Fault> {
-    let shape = |span, of: &str| Fault {
-        message: format!("{of} is described by a table"),
-        span,
-        label: "no table".to_owned(),
-        hint: Some("write [roles.NAME] and below it prompt = \"…\" or agent = \"…\"".to_owned()),
-    };
-    let DeValue::Table(tables) = roles.get_ref() else { return Err(shape(roles.span(), "each role")) };
+    let tables = table_of(roles, "each role is described by a table", EXAMPLE)?;
     let one = |(name, value): (&Spanned<std::borrow::Cow<'_, str>>, &Spanned<DeValue<'_>>)| {
         let text = name.get_ref();
         named(text).map_err(|label| Fault {
@@ -39,9 +36,7 @@ pub(super) fn read(roles: &Spanned<DeValue<'_>>) -> Result<Vec<OwnRole>, Fault> 
             label,
             hint: None,
         })?;
-        let DeValue::Table(table) = value.get_ref() else {
-            return Err(shape(value.span(), &format!("the role '{text}'")));
-        };
+        let table = table_of(value, &format!("the role '{text}' is described by a table"), EXAMPLE)?;
         only_known(table, KEYS, &format!("of the role '{text}'"), &format!("a role has {}", KEYS.join(" and ")))?;
         Ok(OwnRole { name: text.to_string(), agent: setting(table, "agent")?, prompt: setting(table, "prompt")? })
     };

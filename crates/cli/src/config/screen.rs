@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::table::Fault;
+use super::table::{Fault, table_of};
 use super::value::{Form, Raw, Value, value_by_name};
 
 /// Which colours the screen uses.
@@ -115,13 +115,5 @@ pub(super) fn keys(value: &Spanned<DeValue<'_>>) -> Result<ScreenKeys, Fault> {
 
 /// The entries of the table, if it is one.
 pub(super) fn table<'a>(value: &'a Spanned<DeValue<'a>>) -> Result<&'a DeTable<'a>, Fault> {
-    match value.get_ref() {
-        DeValue::Table(table) => Ok(table),
-        _ => Err(Fault {
-            message: "'screen' is a table".to_owned(),
-            span: value.span(),
-            label: "no table".to_owned(),
-            hint: Some("write [screen] and below it theme = \"light\"".to_owned()),
-        }),
-    }
+    table_of(value, "'screen' is a table", "[screen] and below it theme = \"light\"")
 }

@@ -17,6 +17,23 @@ pub(super) struct Fault {
     pub(super) hint: Option<String>,
 }
 
+/// The table that a value has to be. `what` says so ("the agent 'x' is described by a table"), `example` how it is written.
+pub(super) fn table_of<'v>(
+    value: &'v Spanned<DeValue<'v>>,
+    what: &str,
+    example: &str,
+) -> Result<&'v DeTable<'v>, Fault> {
+    match value.get_ref() {
+        DeValue::Table(table) => Ok(table),
+        _ => Err(Fault {
+            message: what.to_owned(),
+            span: value.span(),
+            label: "no table".to_owned(),
+            hint: Some(format!("write {example}")),
+        }),
+    }
+}
+
 /// Refuses a key that is none of `known`. `whose` says whose it is ("of the agent 'x'"), `has` names those that there are.
 pub(super) fn only_known(table: &DeTable<'_>, known: &[&str], whose: &str, has: &str) -> Result<(), Fault> {
     let Some(key) = table.keys().find(|key| !known.contains(&key.get_ref().as_ref())) else { return Ok(()) };

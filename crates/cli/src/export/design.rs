@@ -1,7 +1,7 @@
 //! What was learned, in the `design.md` of a change: below `## Learnings` an entry a story, below `## Patterns` what holds for all.
 
 use super::progress::{day, list};
-use super::{LEARNINGS, Telling, replaced};
+use super::{LEARNINGS, Telling, marked, replaced};
 use crate::output::one_line;
 use crate::view::rfc3339;
 
@@ -37,7 +37,7 @@ fn in_section(text: &str, heading: &str, part: &str, content: &str) -> String {
     if let Some(text) = replaced(text, part, content) {
         return text;
     }
-    let part = format!("<!-- ralphloop: {part} -->\n{content}<!-- ralphloop: end of {part} -->\n");
+    let part = marked(part, content);
     let Some(end) = end_of_section(text, heading) else {
         return format!("{}\n\n{heading}\n\n{part}", text.trim_end());
     };

@@ -223,10 +223,21 @@ fn write_one(file: &StateFile, path: &Path) -> Result<(), ExportError> {
 
 /// The text with what stands between the marks of `part` anew; nothing if they are not in it.
 fn replaced(old: &str, part: &str, text: &str) -> Option<String> {
-    let (begin, end) = (format!("<!-- ralphloop: {part} -->\n"), format!("<!-- ralphloop: end of {part} -->\n"));
+    let (begin, end) = marks(part);
     let from = old.find(&begin)?;
     let length = old[from..].find(&end)?;
-    Some(format!("{}{begin}{text}{end}{}", &old[..from], &old[from + length + end.len()..]))
+    Some(format!("{}{}{}", &old[..from], marked(part, text), &old[from + length + end.len()..]))
+}
+
+/// A text between the marks of `part`.
+fn marked(part: &str, text: &str) -> String {
+    let (begin, end) = marks(part);
+    format!("{begin}{text}{end}")
+}
+
+/// The lines that our part of a file begins and ends with.
+fn marks(part: &str) -> (String, String) {
+    (format!("<!-- ralphloop: {part} -->\n"), format!("<!-- ralphloop: end of {part} -->\n"))
 }
 
 /// The text with our part anew; all else as it was.
@@ -234,7 +245,7 @@ fn with_part(old: &str, file: &StateFile) -> String {
     if let Some(text) = replaced(old, &file.part, &file.text) {
         return text;
     }
-    let part = format!("<!-- ralphloop: {0} -->\n{1}<!-- ralphloop: end of {0} -->\n", file.part, file.text);
+    let part = marked(&file.part, &file.text);
     if old.is_empty() {
         return format!("{}\n\n{part}", file.heading);
     }

@@ -6,7 +6,7 @@ use ralphloop_engine::git::Seal;
 use ralphloop_engine::notify::Secret;
 use ralphloop_engine::process::{Call, Spawner};
 
-use crate::config::{Config, Origin};
+use crate::config::Config;
 use crate::error::CliError;
 use crate::output::one_line;
 
@@ -21,11 +21,8 @@ pub(super) async fn seal(config: &Config, folder: &Path, spawner: &Spawner) -> R
         return Ok(Some(Seal::new(key.0.clone())));
     }
     let Some(command) = &settings.commit_key_command else { return Ok(None) };
+    config.refuse_from_repository("commit_key_command")?;
     let origin = config.origin("commit_key_command");
-    if let Origin::ProjectFile { .. } = origin {
-        return Err(CliError::usage(format!("commit_key_command cannot be set by the repository itself ({origin})"))
-            .hint("set it in your own config.toml, or as RALPHLOOP_COMMIT_KEY_COMMAND"));
-    }
     let failed = |why: &str| {
         CliError::environment(format!("the key for commits: `{}` {why} ({origin})", one_line(command)))
             .hint("run it yourself: its first line has to be the key, without a question on the terminal")

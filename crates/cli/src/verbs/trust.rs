@@ -140,10 +140,7 @@ pub(crate) fn may_begin(
     common_dir: &Path,
     asker: Option<&mut dyn Asker>,
 ) -> Result<bool, CliError> {
-    if let origin @ Origin::ProjectFile { .. } = config.origin("trust") {
-        return Err(CliError::usage(format!("trust cannot be set by the repository itself ({origin})"))
-            .hint("set it in your own config.toml, or as RALPHLOOP_TRUST"));
-    }
+    config.refuse_from_repository("trust")?;
     refused(brought)?;
     let unknown: Vec<&Brought> = brought.iter().filter(|one| one.shape == Shape::Unknown).collect();
     if unknown.is_empty() || config.settings.trust == Trusting::Off {
