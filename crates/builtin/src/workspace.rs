@@ -184,9 +184,7 @@ impl Workspace {
     /// Writes the whole of a file; makes it, and the folders above it, if they are not there. True if it is new.
     pub(crate) fn write(&self, path: &str, text: &str) -> Result<bool, PathError> {
         let path = self.within(path)?;
-        if path.components().any(|part| part.as_os_str() == ".git") {
-            return Err(PathError::Git(self.shown(&path)));
-        }
+        self.refuse_git(&path)?;
         self.make_folders(path.parent().unwrap_or(Path::new("")))?;
         let is_new = matches!(self.open(&path, OFlags::PATH, Mode::empty()), Err(PathError::Missing(_)));
         // Not cut before it is known to be a file.
@@ -194,6 +192,19 @@ impl Workspace {
         let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
         written.map_err(|error| self.system(&path, &error))?;
         Ok(is_new)
+    }
+
+    /// Git's own files are not written, by whatever way they are reached.
+    fn refuse_git(&self, path: &Path) -> Result<(), PathError> {
+        let is_gits = |path: &Path| path.components().any(|part| part.as_os_str() == ".git");
+        let there =
+            path.ancestors().find_map(|above| Some((above, self.open(above, OFlags::PATH, Mode::empty()).ok()?)));
+        let real = there.map(|(above, descriptor)| self.real(above, &descriptor)).transpose()?;
+        let below = real.as_deref().and_then(|real| real.strip_prefix(&self.top).ok());
+        if is_gits(path) || below.is_some_and(is_gits) {
+            return Err(PathError::Git(self.shown(path)));
+        }
+        Ok(())
     }
 
     fn make_folders(&self, folder: &Path) -> Result<(), PathError> {
@@ -308,7 +319,12 @@ mod tests {
     #[test]
     fn what_is_gits_or_no_file_is_not_written_and_never_waited_for() {
         let (root, workspace) = world();
-        for path in ["../.git/hooks/pre-commit", "../.git/config", "../a/.git/x"] {
+        std::fs::write(root.path().join("work/.git/config"), "").unwrap();
+        symlink("../.git", root.path().join("work/sub/folder-link")).unwrap();
+        symlink("../.git/config", root.path().join("work/sub/file-link")).unwrap();
+        let linked = ["folder-link/config", "folder-link/hooks/deep/new", "file-link"];
+        let named = ["../.git/hooks/pre-commit", "../.git/config", "../a/.git/x"];
+        for path in named.into_iter().chain(linked) {
             assert!(matches!(workspace.write(path, "x"), Err(PathError::Git(_))), "{path}");
         }
         let pipe = root.path().join("work/sub/pipe");
