@@ -4,15 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ralphloop_core::ids::{CommitId, RunId};
-use ralphloop_core::plan::{Plan, Scheme, WorkId, WorkState};
+use ralphloop_core::ids::CommitId;
+use ralphloop_core::plan::{Plan, Scheme, WorkState};
 use ralphloop_spec::SpecError;
-use tokio_util::sync::CancellationToken;
 
 use crate::files::{self, Access, FileError};
-use crate::git::{self, CheckpointError, GitError, HoldBack, LandError, Landing, Repository, RevertError, Severity};
-use crate::lock::{Holder, LockError, LockKey, RunLock};
+use crate::git::{self, GitError};
 use crate::openspec_cli::{self, OpenSpecError};
+use crate::own_commit::{OwnCommit, OwnCommitError};
 use crate::start::Place;
 use crate::tracker::{Tracker, TrackerError};
 use crate::work::{self, WorkError, WorkRef, landed};
@@ -29,12 +28,6 @@ pub enum FinishError {
     /// The work cannot be read.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// Another run is at work.
-    #[error(transparent)]
-    Locked(#[from] LockError),
-    /// The tree is in no condition to be committed.
-    #[error("{}", .0.iter().map(|f| format!("{}; {}", f.message, f.remedy)).collect::<Vec<_>>().join("\n"))]
-    Preflight(Vec<git::Finding>),
     /// The program of `OpenSpec` did not archive the change.
     #[error(transparent)]
     OpenSpec(#[from] OpenSpecError),
@@ -50,21 +43,9 @@ pub enum FinishError {
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The tree could not be recorded.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
     /// The commit could not be made.
     #[error(transparent)]
-    Land(Box<LandError>),
-    /// The tree could not be put back.
-    #[error(transparent)]
-    Revert(#[from] RevertError),
-}
-
-impl From<LandError> for FinishError {
-    fn from(error: LandError) -> Self {
-        Self::Land(Box::new(error))
-    }
+    Commit(#[from] OwnCommitError),
 }
 
 /// What was done to close a work.
@@ -129,10 +110,7 @@ impl Gesture {
 pub async fn finish(place: &Place, work: &WorkRef, timeout: Duration) -> Result<Finished, FinishError> {
     let Some(gesture) = Gesture::of(work) else { return Ok(Finished::default()) };
     let repository = &place.repository;
-    let places = repository.places();
-    let holder = Holder::this_process(RunId::from("finishing"));
-    let _lock = RunLock::acquire(&places.common_dir, LockKey::Worktree(&places.top), &holder)?;
-    put_right(repository, &work.id).await?;
+    let own = OwnCommit::about(repository, &work.id, "finishing").await?;
     let mut plan = ralphloop_spec::read(&work::load(work)?)?.plan;
     let told = landed::known_from_commits(repository, work, &plan, &[]).await?;
     landed::take_for_done(&mut plan, &told);
@@ -144,58 +122,9 @@ pub async fn finish(place: &Place, work: &WorkRef, timeout: Duration) -> Result<
     if gesture == Gesture::Close && work.query().is_some() {
         return Ok(Finished { said: closing.close_issues().await?, commit: None });
     }
-    let refusals: Vec<_> =
-        repository.preflight().await?.into_iter().filter(|f| f.severity == Severity::Refusal).collect();
-    if !refusals.is_empty() {
-        return Err(FinishError::Preflight(refusals));
-    }
-    let name = checkpoint_name(&work.id);
-    let checkpoint = repository.checkpoint(&name).await?;
-    let result = closing.in_tree(gesture, &checkpoint).await;
-    if result.is_err() {
-        repository.revert(&checkpoint).await?;
-    }
-    repository.drop_checkpoint(&checkpoint).await?;
-    // What cannot be given back is listed as left over.
-    drop(repository.release().await);
-    result
-}
-
-pub(crate) fn checkpoint_name(work: &WorkId) -> String {
-    format!("finish-{work}")
-}
-
-/// Puts the tree back if a crash left a gesture half done. One whose commit is there is whole.
-pub(crate) async fn put_right(repository: &Repository, work: &WorkId) -> Result<(), FinishError> {
-    let Some(checkpoint) = repository.find_checkpoint(&checkpoint_name(work)).await? else { return Ok(()) };
-    if repository.head().ok().flatten() == checkpoint.head {
-        repository.revert(&checkpoint).await?;
-    }
-    Ok(repository.drop_checkpoint(&checkpoint).await?)
-}
-
-/// Commits what differs from the checkpoint; nothing if that is nothing that git tracks.
-pub(crate) async fn commit(
-    repository: &Repository,
-    checkpoint: &git::Checkpoint,
-    message: String,
-    work: &WorkId,
-) -> Result<Option<CommitId>, FinishError> {
-    let landing = Landing {
-        message,
-        kept_under: format!("refs/ralphloop/finish/{}", git::slug(&work.to_string())),
-        write_back: Vec::new(),
-        hold_back: HoldBack { suspects: false, larger_than: u64::MAX },
-        guard: None,
-        seal: None,
-        allow_empty: false,
-        stop: CancellationToken::new(),
-    };
-    match repository.land(checkpoint, &landing).await {
-        Ok(landed) => Ok(Some(landed.commit)),
-        Err(LandError::NothingToCommit) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let checkpoint = own.begin().await?;
+    let result = closing.in_tree(gesture, &own, &checkpoint).await;
+    own.end(&checkpoint, result).await
 }
 
 /// The ids of stories that must still be done.
@@ -214,7 +143,12 @@ struct Closing<'c> {
 
 impl Closing<'_> {
     /// Makes the gesture, and commits what it changed.
-    async fn in_tree(&self, gesture: Gesture, checkpoint: &git::Checkpoint) -> Result<Finished, FinishError> {
+    async fn in_tree(
+        &self,
+        gesture: Gesture,
+        own: &OwnCommit<'_>,
+        checkpoint: &git::Checkpoint,
+    ) -> Result<Finished, FinishError> {
         let said = match gesture {
             Gesture::Archive => self.archive().await?,
             Gesture::PutTasksAside => self.put_tasks_aside().await?,
@@ -225,7 +159,7 @@ impl Closing<'_> {
         };
         let Some(first) = said.first() else { return Ok(Finished::default()) };
         let message = format!("chore: {first}\n\n{}: {}\n{}: yes\n", git::WORK, self.work.id, git::FINISH);
-        let commit = commit(&self.place.repository, checkpoint, message, &self.work.id).await?;
+        let commit = own.commit(checkpoint, message).await?;
         Ok(Finished { said, commit })
     }
 

@@ -1,14 +1,13 @@
 //! A person's word that a story is done which no command can check: its mark in the spec, as a commit of its own.
 
-use ralphloop_core::ids::{CommitId, RunId, StoryId};
+use ralphloop_core::ids::{CommitId, StoryId};
 use ralphloop_core::plan::WorkState;
 use ralphloop_spec::{MarkError, SpecError, StaleEdit};
 
 use crate::files::{Access, FileError, write_atomic};
-use crate::finish::{self, FinishError};
-use crate::git::{self, CheckpointError, GitError, RevertError, Severity};
+use crate::git::{self, GitError};
 use crate::lane::message::trailer_id;
-use crate::lock::{Holder, LockError, LockKey, RunLock};
+use crate::own_commit::{OwnCommit, OwnCommitError};
 use crate::start::Place;
 use crate::work::{self, WorkError, WorkRef, landed};
 
@@ -43,12 +42,6 @@ pub enum SignError {
         /// The story.
         story: StoryId,
     },
-    /// Another run is at work.
-    #[error(transparent)]
-    Locked(#[from] LockError),
-    /// The tree is in no condition to be committed.
-    #[error("{}", .0.iter().map(|f| format!("{}; {}", f.message, f.remedy)).collect::<Vec<_>>().join("\n"))]
-    Preflight(Vec<git::Finding>),
     /// The story has no mark that could be set.
     #[error(transparent)]
     Mark(#[from] MarkError),
@@ -58,18 +51,12 @@ pub enum SignError {
     /// A file could not be written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The tree could not be recorded.
-    #[error(transparent)]
-    Checkpoint(#[from] CheckpointError),
-    /// The tree could not be put back.
-    #[error(transparent)]
-    Revert(#[from] RevertError),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The commit could not be made, or what a crash left could not be put back.
+    /// The commit could not be made.
     #[error(transparent)]
-    Commit(#[from] Box<FinishError>),
+    Commit(#[from] OwnCommitError),
 }
 
 /// What was signed.
@@ -90,10 +77,7 @@ pub enum Signed {
 /// The story needs no sign-off or has not landed here, a run is at work, or the commit cannot be made.
 pub async fn sign(place: &Place, work: &WorkRef, story: &StoryId) -> Result<Signed, SignError> {
     let repository = &place.repository;
-    let places = repository.places();
-    let holder = Holder::this_process(RunId::from("signing"));
-    let _lock = RunLock::acquire(&places.common_dir, LockKey::Worktree(&places.top), &holder)?;
-    finish::put_right(repository, &work.id).await.map_err(Box::new)?;
+    let own = OwnCommit::about(repository, &work.id, "signing").await?;
     let files = work::load(work)?;
     let plan = ralphloop_spec::read(&files)?.plan;
     let Some(found) = plan.story(story) else {
@@ -109,13 +93,8 @@ pub async fn sign(place: &Place, work: &WorkRef, story: &StoryId) -> Result<Sign
     if landed::unsigned(repository, work, &plan).await?.iter().all(|(id, _)| id != story) {
         return Err(SignError::NotLanded { story: story.clone() });
     }
-    let refusals: Vec<_> =
-        repository.preflight().await?.into_iter().filter(|f| f.severity == Severity::Refusal).collect();
-    if !refusals.is_empty() {
-        return Err(SignError::Preflight(refusals));
-    }
     let marked = ralphloop_spec::apply_in(&files, &ralphloop_spec::mark_in(&files, story.as_str())?)?;
-    let checkpoint = repository.checkpoint(&finish::checkpoint_name(&work.id)).await?;
+    let checkpoint = own.begin().await?;
     let message = format!(
         "chore({}): signed off\n\n{}: {}\n{}: {}\n",
         trailer_id(story),
@@ -128,15 +107,9 @@ pub async fn sign(place: &Place, work: &WorkRef, story: &StoryId) -> Result<Sign
         .iter()
         .try_for_each(|file| write_atomic(&work.place_of(&file.path), &file.bytes, Access::Usual))
         .map_err(SignError::from);
-    let commit = match written {
-        Ok(()) => finish::commit(repository, &checkpoint, message, &work.id).await.map_err(|e| Box::new(e).into()),
+    let committed = match written {
+        Ok(()) => own.commit(&checkpoint, message).await.map_err(SignError::from),
         Err(error) => Err(error),
     };
-    if commit.is_err() {
-        repository.revert(&checkpoint).await?;
-    }
-    repository.drop_checkpoint(&checkpoint).await?;
-    // What cannot be given back is listed as left over.
-    drop(repository.release().await);
-    commit.map(|commit| Signed::Marked { commit })
+    own.end(&checkpoint, committed).await.map(|commit| Signed::Marked { commit })
 }

@@ -31,7 +31,6 @@ use crate::driver::Driver;
 use crate::earlier::{Taken, earlier_run};
 pub use crate::earlier::{TakingUp, unfinished_run};
 use crate::files::FileError;
-use crate::finish;
 use crate::gates::cache::Cache;
 use crate::git::{Git, Repository, Seal, Severity, SnapshotLimits};
 use crate::inside::Inside;
@@ -49,7 +48,7 @@ use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{WorkRef, landed};
-use crate::{clock, cut_off, git, learnings};
+use crate::{clock, cut_off, git, learnings, own_commit};
 pub use error::StartError;
 use ground::{Ground, left_by_an_attempt};
 use guard::{asked_sandbox, refuse_protected};
@@ -114,7 +113,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
     aftermath::undo_half_advances(&state.runs()?, &repository).await?;
-    finish::put_right(&repository, &work.id).await.map_err(|e| StartError::Finish(Box::new(e)))?;
+    own_commit::put_right(&repository, &work.id).await.map_err(|e| StartError::OwnCommit(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
@@ -155,7 +154,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
     let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;
-    warnings.extend(doubts.iter().map(|f| format!("{}; {}", f.message, f.remedy)));
+    warnings.extend(doubts.iter().map(ToString::to_string));
     warnings.extend(read_warnings.iter().map(ToString::to_string));
 
     let mut policy = Box::new(settings.policy(&plan, &work.project));

@@ -8,6 +8,7 @@ use ralphloop_core::outcome::Outcome;
 use ralphloop_core::run::{Activity, Run};
 use ralphloop_engine::finish::{self, FinishError};
 use ralphloop_engine::lock::LockError;
+use ralphloop_engine::own_commit::OwnCommitError;
 use ralphloop_engine::pull_request::{self, PullRequestError};
 use ralphloop_engine::squash::{self, SquashError};
 use ralphloop_engine::start::Place;
@@ -107,7 +108,9 @@ async fn once(gesture: Gesture, run: &Run, place: &Place, cwd: &Path) -> Result<
             };
             match finish::finish(place, &work, Settings::default().command_timeout).await {
                 Ok(finished) => Ok(closing::finished_text(&finished)),
-                Err(FinishError::Locked(error @ LockError::Held { .. })) => Err(Failed::Locked(error.to_string())),
+                Err(FinishError::Commit(OwnCommitError::Locked(error @ LockError::Held { .. }))) => {
+                    Err(Failed::Locked(error.to_string()))
+                }
                 Err(error) => Err(other(&error)),
             }
         }

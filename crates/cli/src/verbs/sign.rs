@@ -1,5 +1,6 @@
 //! `sign`: a person's word that a story is done which no command can check.
 
+use ralphloop_engine::own_commit::OwnCommitError;
 use ralphloop_engine::sign_off::{self, SignError, Signed};
 use ralphloop_engine::work;
 
@@ -42,7 +43,7 @@ fn not_signed(error: &SignError) -> CliError {
         | SignError::NotAsked { .. }
         | SignError::NotLanded { .. }
         | SignError::Mark(_) => CliError::usage(error.to_string()),
-        SignError::Locked(_) => CliError::environment(error.to_string())
+        SignError::Commit(OwnCommitError::Locked(_)) => CliError::environment(error.to_string())
             .hint("a run that is at work is not disturbed; sign once it has ended"),
         _ => CliError::environment(error.to_string()),
     }

@@ -54,6 +54,7 @@ pub use land::{Guard, HeldBack, HoldBack, LandError, Landed, Landing};
 pub use leftovers::{KeptAttempt, KeptSquash, Stored};
 pub use merge::{MergeError, Merging, Trial, Work};
 pub use names::{attempt_ref, slug, squashed_ref};
+pub(crate) use preflight::lines;
 pub use preflight::{Finding, FindingKind, Severity};
 pub(crate) use replace::Replacement;
 pub use revert::{RevertError, RevertReport};

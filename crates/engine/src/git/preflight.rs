@@ -61,6 +61,17 @@ pub struct Finding {
     pub remedy: String,
 }
 
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}; {}", self.message, self.remedy)
+    }
+}
+
+/// Each on a line of its own.
+pub(crate) fn lines(findings: &[Finding]) -> String {
+    findings.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 impl Finding {
     fn new(kind: FindingKind, message: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self { kind, severity: Severity::Refusal, message: message.into(), remedy: remedy.into() }

@@ -42,49 +42,67 @@ fn wait_for_calls() -> io::Result<()> {
     ignore_requests_to_end()?;
     // Refused where it leads a session already.
     let _ = rustix::process::setsid();
-    let (mut ended, woken) = UnixStream::pair()?;
+    let (ended, woken) = UnixStream::pair()?;
     ended.set_nonblocking(true)?;
     let noticing = signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, woken)?;
     let asked = rustix::io::fcntl_dupfd_cloexec(stdin, 3)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
-    let mut supervisors = Unwaited::default();
-    let mut groups = Groups::default();
-    loop {
-        let is_asked = wait(&asked, &ended, &groups)?;
-        empty(&mut ended);
-        supervisors.wait();
-        groups.look();
-        if !is_asked {
-            continue;
+    let mut nursery = Nursery { asked, ended, supervisors: Unwaited::default(), groups: Groups::default() };
+    match nursery.take_calls() {
+        Ok(Some(ends)) => {
+            signal_hook::low_level::unregister(noticing);
+            // Who has asked for a light call must see its end when the cradle is gone.
+            drop(nursery);
+            supervise(ends)
         }
-        let Some(ends) = Ends::receive(asked.as_fd())? else {
-            groups.end();
-            return Ok(());
-        };
-        match ends.ownership {
-            Ownership::Light => groups.start(ends),
-            Ownership::Supervised => match fork()? {
-                Side::Parent(supervisor) => supervisors.add(supervisor),
-                Side::Child => {
-                    signal_hook::low_level::unregister(noticing);
-                    // Who has asked for a light call must see its end when the cradle is gone.
-                    drop((asked, ended, groups));
-                    return supervise(ends);
-                }
-            },
+        over => {
+            nursery.groups.end();
+            over.map(drop)
         }
     }
 }
 
-/// Waits until something happens; whether somebody calls.
-fn wait(asked: &OwnedFd, ended: &UnixStream, groups: &Groups) -> io::Result<bool> {
-    let mut fds = vec![PollFd::new(asked, PollFlags::IN), PollFd::new(ended, PollFlags::IN)];
-    fds.extend(groups.sockets().map(|socket| PollFd::new(socket, PollFlags::IN)));
-    match poll(&mut fds, None) {
-        Ok(_) => Ok(!fds[0].revents().is_empty()),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
+struct Nursery {
+    /// Where calls come from.
+    asked: OwnedFd,
+    /// Can be read from when a child has ended.
+    ended: UnixStream,
+    supervisors: Unwaited,
+    groups: Groups,
+}
+
+impl Nursery {
+    /// Takes calls until nobody is there who could make one; in a copy, returns what that is to supervise.
+    fn take_calls(&mut self) -> io::Result<Option<Ends>> {
+        loop {
+            let is_asked = self.wait()?;
+            empty(&mut self.ended);
+            self.supervisors.wait();
+            self.groups.look();
+            if !is_asked {
+                continue;
+            }
+            let Some(ends) = Ends::receive(self.asked.as_fd())? else { return Ok(None) };
+            match ends.ownership {
+                Ownership::Light => self.groups.start(ends),
+                Ownership::Supervised => match fork()? {
+                    Side::Parent(supervisor) => self.supervisors.add(supervisor),
+                    Side::Child => return Ok(Some(ends)),
+                },
+            }
+        }
+    }
+
+    /// Waits until something happens; whether somebody calls.
+    fn wait(&self) -> io::Result<bool> {
+        let mut fds = vec![PollFd::new(&self.asked, PollFlags::IN), PollFd::new(&self.ended, PollFlags::IN)];
+        fds.extend(self.groups.sockets().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        match poll(&mut fds, None) {
+            Ok(_) => Ok(!fds[0].revents().is_empty()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 

@@ -5,23 +5,19 @@
 //! the rest: counted byte strings, since arguments, paths and variables need not be text. From then on one JSON object a
 //! line: [`Command`]s one way, [`Status`] the other. The end of a socket means that the other side is gone.
 use std::ffi::{OsStr, OsString};
-use std::io::{self, IoSlice, IoSliceMut, Read as _};
-use std::mem::MaybeUninit;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
-};
 use rustix::process::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::tree;
 use super::{Excess, Ownership, Resources};
+use crate::descriptors;
 use crate::sandbox::Confinement;
 
 /// The longest request, in bytes; the kernel takes no more arguments than a few MiB either.
@@ -188,9 +184,7 @@ pub(super) struct Ends {
     pub(super) doors: Option<OwnedFd>,
 }
 
-/// As many descriptors as [`Ends`] has.
-const MOST_ENDS: usize = 5;
-/// Bits of the byte that goes with them: which of the last two there are, and how firmly the child is held.
+/// Bits of the byte that goes with [`Ends`]: which of the last two there are, and how firmly the child is held.
 const WITH_STDIN: u8 = 1;
 const WITH_DOORS: u8 = 2;
 const SUPERVISED: u8 = 4;
@@ -200,40 +194,22 @@ impl Ends {
     pub(super) fn send(&self, cradle: BorrowedFd<'_>) -> io::Result<()> {
         let streams = [&self.control, &self.stdout, &self.stderr].into_iter().chain(&self.stdin).chain(&self.doors);
         let fds: Vec<BorrowedFd<'_>> = streams.map(OwnedFd::as_fd).collect();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_ENDS))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        if !ancillary.push(SendAncillaryMessage::ScmRights(&fds)) {
-            return Err(io::Error::other("no room for the descriptors"));
-        }
         let bit = |is_so: bool, bit: u8| if is_so { bit } else { 0 };
         let byte = bit(self.stdin.is_some(), WITH_STDIN)
             | bit(self.doors.is_some(), WITH_DOORS)
             | bit(self.ownership == Ownership::Supervised, SUPERVISED);
-        sendmsg(cradle, &[IoSlice::new(&[byte])], &mut ancillary, SendFlags::NOSIGNAL)?;
-        Ok(())
+        descriptors::send(cradle, byte, &fds)
     }
 
     /// What the cradle is asked for; `None` once nobody is there to ask.
     pub(super) fn receive(asked: BorrowedFd<'_>) -> io::Result<Option<Self>> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_ENDS))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = [0_u8];
-        let received = recvmsg(asked, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
-        if received.bytes == 0 {
-            return Ok(None);
-        }
-        let mut fds = Vec::new();
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(rights) = message {
-                fds.extend(rights);
-            }
-        }
-        let ownership = if byte[0] & SUPERVISED == 0 { Ownership::Light } else { Ownership::Supervised };
+        let Some((byte, fds)) = descriptors::receive(asked)? else { return Ok(None) };
+        let ownership = if byte & SUPERVISED == 0 { Ownership::Light } else { Ownership::Supervised };
         let mut fds = fds.into_iter();
         let (Some(control), Some(stdout), Some(stderr)) = (fds.next(), fds.next(), fds.next()) else {
             return Err(malformed());
         };
-        let mut optional = |bit: u8| (byte[0] & bit != 0).then(|| fds.next().ok_or_else(malformed)).transpose();
+        let mut optional = |bit: u8| (byte & bit != 0).then(|| fds.next().ok_or_else(malformed)).transpose();
         let (stdin, doors) = (optional(WITH_STDIN)?, optional(WITH_DOORS)?);
         Ok(Some(Self { ownership, control, stdout, stderr, stdin, doors }))
     }

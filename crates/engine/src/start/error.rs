@@ -6,10 +6,10 @@ use ralphloop_spec::SpecError;
 
 use crate::aftermath::AftermathError;
 use crate::files::FileError;
-use crate::finish::FinishError;
 use crate::git;
 use crate::journal::JournalError;
 use crate::lock::LockError;
+use crate::own_commit::OwnCommitError;
 use crate::sandbox;
 use crate::work::WorkError;
 
@@ -69,7 +69,7 @@ pub enum StartError {
     #[error(transparent)]
     Repository(#[from] git::OpenError),
     /// The repository or the machine is in no condition to work in; all that was found.
-    #[error("{}", list(.0))]
+    #[error("{}", git::lines(.0))]
     Preflight(Vec<git::Finding>),
     /// The agent's program is not there.
     #[error("the agent `{program}` cannot be started: {why}")]
@@ -103,9 +103,9 @@ pub enum StartError {
     /// What a dead run left in the tree could not be put right.
     #[error(transparent)]
     Aftermath(Box<AftermathError>),
-    /// What a crash left of closing the work could not be put back.
+    /// What a crash left of closing the work, or of signing a story of it, could not be put back.
     #[error(transparent)]
-    Finish(Box<FinishError>),
+    OwnCommit(Box<OwnCommitError>),
     /// The run to be gone on with has nothing left.
     #[error("run {run} is finished: every selected story passed")]
     Finished {
@@ -149,10 +149,6 @@ pub enum StartError {
         /// What the system says.
         source: std::io::Error,
     },
-}
-
-fn list(findings: &[git::Finding]) -> String {
-    findings.iter().map(|f| format!("{}; {}", f.message, f.remedy)).collect::<Vec<_>>().join("\n")
 }
 
 impl From<AftermathError> for StartError {
