@@ -1,7 +1,6 @@
 //! Checkpoints: taken, found again, dropped.
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 use ralphloop_core::ids::{CommitId, TreeId};
 use serde::{Deserialize, Serialize};
@@ -181,7 +180,6 @@ impl Repository {
 
     /// Finds out every content of the tree, to compare it.
     pub(super) fn compare_contents(&self, mut scan: Scan) -> Result<Scan, ScanError> {
-        let looked = Instant::now();
         let record = self.remembered_record();
         let look = self.remembered_look();
         let earlier: Vec<&Listing> = record.iter().map(|record| &record.work).chain(look.as_deref()).collect();
@@ -197,7 +195,7 @@ impl Repository {
         let kept = Kept::of_look(Arc::clone(&scan.answers), Arc::clone(&look), scan.git.clone(), &scan.index);
         self.remember(|memory| {
             memory.look = Some(look);
-            memory.looked = Some(looked);
+            memory.looked = Some(scan.looked);
             memory.answers = Some(Arc::new(kept));
         });
         Ok(scan)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use ralphloop_core::ids::CommitId;
 
 use super::head::{HeadError, read_head, resolve};
+use super::index::{Index, IndexError};
 use super::{GitError, Repository, bytes_of, path};
 
 /// Where the branch and the user's checkout stand.
@@ -15,6 +16,15 @@ pub struct Standing {
     pub head: Option<CommitId>,
     /// The commit of the branch on which stories land.
     pub tip: Option<CommitId>,
+}
+
+/// A submodule that is at another commit than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedSubmodule {
+    /// Relative to the top of the working tree.
+    pub path: PathBuf,
+    /// The commit that it is at now.
+    pub commit: String,
 }
 
 /// The branch was not moved.
@@ -49,6 +59,9 @@ pub enum AdvanceError {
     /// HEAD could not be read.
     #[error(transparent)]
     Head(#[from] HeadError),
+    /// The index could not be read.
+    #[error(transparent)]
+    Index(#[from] IndexError),
     /// Git failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -94,8 +107,15 @@ impl Repository {
         Ok(None)
     }
 
-    /// Submodules whose commit differs between two commits, with the newer one's.
-    async fn moved_submodules(&self, old: &CommitId, new: &CommitId) -> Result<Vec<(PathBuf, String)>, GitError> {
+    /// Submodules whose commit differs between two commits, of which the newer one is checked out here.
+    pub async fn moved_submodules(
+        &self,
+        old: &CommitId,
+        new: &CommitId,
+    ) -> Result<Vec<MovedSubmodule>, AdvanceError> {
+        if Index::read(&self.places().git_dir, self.shared.hash)?.submodules().is_empty() {
+            return Ok(Vec::new());
+        }
         let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()];
         let answer = self.read().args(args).run().await?;
         let mut items = answer.items();
@@ -104,19 +124,19 @@ impl Repository {
             // `:<old mode> <new mode> <old object> <new object> <what>`
             let change = String::from_utf8_lossy(change).into_owned();
             if let [_, "160000", _, commit, _] = change.split(' ').collect::<Vec<_>>()[..] {
-                moved.push((path(at), commit.to_owned()));
+                moved.push(MovedSubmodule { path: path(at), commit: commit.to_owned() });
             }
         }
         Ok(moved)
     }
 
-    /// Brings the commits of submodules that `new` needs, and that were made in another working tree, into this one's
-    /// submodules, where they stay reachable. Errors name the submodule that has no place here.
-    pub async fn bring_submodules(&self, from: &Self, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
-        for (submodule, commit) in from.moved_submodules(old, new).await? {
-            let (here, there) = (self.places().top.join(&submodule), from.places().top.join(&submodule));
+    /// Brings the commits of submodules that were made in another working tree into this one's submodules, where they stay
+    /// reachable. Errors name the submodule that has no place here.
+    pub async fn bring_submodules(&self, from: &Self, moved: &[MovedSubmodule]) -> Result<(), AdvanceError> {
+        for MovedSubmodule { path, commit } in moved {
+            let (here, there) = (self.places().top.join(path), from.places().top.join(path));
             if !here.join(".git").exists() {
-                return Err(AdvanceError::NoSubmodule { submodule, commit });
+                return Err(AdvanceError::NoSubmodule { submodule: path.clone(), commit: commit.clone() });
             }
             let kept = format!("{commit}:refs/ralphloop/kept/{commit}");
             let fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
@@ -126,15 +146,15 @@ impl Repository {
     }
 
     /// Checks the new commits of submodules out, where the user has changed nothing in them.
-    async fn follow_submodules(&self, old: &CommitId, new: &CommitId) -> Result<(), GitError> {
-        for (submodule, commit) in self.moved_submodules(old, new).await? {
-            let here = self.places().top.join(&submodule);
-            let before = format!("{old}:{}", submodule.display());
+    async fn follow_submodules(&self, old: &CommitId, moved: &[MovedSubmodule]) -> Result<(), GitError> {
+        for MovedSubmodule { path, commit } in moved {
+            let here = self.places().top.join(path);
+            let before = format!("{old}:{}", path.display());
             let before = self.read().args(["rev-parse", "--verify", "--quiet", &before]).answer().await?;
             let now = self.git().read(&here).args(["rev-parse", "--verify", "--quiet", "HEAD"]).answer().await?;
             if before.success() && before.stdout == now.stdout {
                 // Git refuses if that would overwrite something, and then the user sees both.
-                let checkout = ["checkout", "--quiet", "--detach", "--no-guess", &commit];
+                let checkout = ["checkout", "--quiet", "--detach", "--no-guess", commit];
                 self.git().write(&here).args(checkout).answer().await?;
             }
         }
@@ -195,7 +215,12 @@ impl Repository {
 
     /// Moves `branch` from `old` on to `new`, which descends from it; where it is checked out here, the checkout goes along,
     /// and what the user has changed in it stays. No hook runs: those of the commit have.
-    pub async fn advance(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
+    pub async fn advance(
+        &self,
+        branch: &str,
+        (old, new): (&CommitId, &CommitId),
+        submodules: &[MovedSubmodule],
+    ) -> Result<(), AdvanceError> {
         let standing = self.standing(branch)?;
         if standing.tip.as_ref() == Some(new) {
             return Ok(());
@@ -211,7 +236,7 @@ impl Repository {
         let merge = ["merge", "--ff-only", "--quiet", "--no-stat", "--no-progress", "--no-overwrite-ignore"];
         let answer = self.write().option("merge.autoStash=false").args(merge).arg(new.as_str()).answer().await?;
         if answer.success() {
-            self.follow_submodules(old, new).await?;
+            self.follow_submodules(old, submodules).await?;
             return Ok(());
         }
         if self.standing(branch)?.tip.as_ref() != Some(old) {

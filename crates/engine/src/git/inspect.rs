@@ -5,6 +5,7 @@ use ralphloop_core::ids::{CommitId, TreeId};
 
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::content::tree_id;
+use super::object::loose_file;
 use super::oid::Oid;
 use super::record::{Class, Entry, Listing, Node, Pair, Pairs, Record};
 use super::scan::{Scan, ScanError};
@@ -300,10 +301,7 @@ impl Repository {
     }
 
     fn lies_alone(&self, oid: Oid) -> bool {
-        let name = oid.to_string();
-        let (folder, file) = name.split_at(2);
-        let object = self.places().common_dir.join("objects").join(folder).join(file);
-        std::fs::symlink_metadata(object).is_ok_and(|found| found.is_file() && found.len() > 0)
+        std::fs::symlink_metadata(loose_file(&self.places().common_dir, oid)).is_ok_and(|found| found.is_file() && found.len() > 0)
     }
 
     async fn is_ancestor(&self, before: Oid, now: Oid) -> Result<bool, CheckpointError> {

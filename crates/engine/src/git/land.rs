@@ -18,8 +18,9 @@ use super::head::{HeadError, read_head};
 use super::holdback;
 use super::inspect::{Difference, differences};
 use super::keep::{KeepError, Kept};
+use super::object::{Commit, loose_commit};
 use super::oid::Oid;
-use super::record::{Class, Entry, Node, Record, RelPath, is_within};
+use super::record::{Class, Entry, Head, Node, Record, RelPath, is_within};
 use super::restore::Tree;
 use super::revert::RevertError;
 use super::scan::{Scan, ScanError};
@@ -306,47 +307,40 @@ impl Repository {
         landing: &Landing,
         mut notes: Vec<String>,
     ) -> Result<Landed, LandError> {
-        let answer = self
-            .read()
-            .args(["show", "--no-patch", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%B", "HEAD"])
-            .run()
-            .await?;
-        let text = String::from_utf8_lossy(&answer.stdout).into_owned();
-        let [commit, tree, parents, body] = text.splitn(4, '\0').collect::<Vec<_>>()[..] else {
-            return Err(answer.unexpected().into());
-        };
         let head = read_head(self.places())?;
-        let parent = record.head.commit.map(|oid| oid.to_string()).unwrap_or_default();
-        if parents != parent || head.branch != record.head.branch {
+        let (oid, commit) = self.commit_at(&head).await?;
+        if commit.parents.iter().ne(&record.head.commit) || head.branch != record.head.branch {
             let branch = head.branch.unwrap_or_else(|| "a detached HEAD".to_owned());
+            let names = |oids: &[Oid]| oids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
             let why = format!(
-                "commit {commit} on {branch} has the parent `{parents}`, not `{parent}`: a hook went its own way"
+                "commit {oid} on {branch} has the parent `{}`, not `{}`: a hook went its own way",
+                names(&commit.parents),
+                names(record.head.commit.as_slice()),
             );
             // It leaves the branch, and nothing that was committed may be lost.
             self.hold_each(head.commit.into_iter()).await?;
             return Err(LandError::Unexpected { why });
         }
         let missing: Vec<_> =
-            trailers(&landing.message).filter(|line| !body.lines().any(|found| found == *line)).collect();
+            trailers(&landing.message).filter(|line| !commit.message.lines().any(|found| found == *line)).collect();
         if !missing.is_empty() {
             notes.push(format!("a hook took trailers out of the message: {}", missing.join(", ")));
         }
         let mut changed_by_hooks = Vec::new();
         let mut left_dirty = Vec::new();
-        if let Some(expected) = expected.map(|expected| expected.to_string()) {
-            if tree != expected {
-                let args = ["diff-tree", "-r", "-z", "--name-only", &expected, tree];
+        if let Some(expected) = expected {
+            if commit.tree != expected {
+                let (expected, tree) = (expected.to_string(), commit.tree.to_string());
+                let args = ["diff-tree", "-r", "-z", "--name-only", &expected, &tree];
                 changed_by_hooks = self.read().args(args).run().await?.items().map(path).collect();
             }
             let args = ["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"];
             left_dirty =
                 self.read().args(args).run().await?.items().filter_map(|item| item.get(3..)).map(path).collect();
         }
-        if let (Some(commit), Some(tree)) = (head.commit, Oid::from_hex(tree.as_bytes())) {
-            self.remember(|memory| memory.head_tree = Some((commit, tree)));
-        }
+        self.remember(|memory| memory.head_tree = Some((oid, commit.tree)));
         Ok(Landed {
-            commit: CommitId(commit.to_owned()),
+            commit: CommitId(oid.to_string()),
             held_back: Vec::new(),
             kept: None,
             changed_by_hooks,
@@ -354,6 +348,26 @@ impl Repository {
             written: None,
             notes,
         })
+    }
+
+    /// The commit that HEAD leads to, and its name.
+    async fn commit_at(&self, head: &Head) -> Result<(Oid, Commit), LandError> {
+        if let Some(oid) = head.commit
+            && let Some(commit) = loose_commit(&self.places().common_dir, oid)
+        {
+            return Ok((oid, commit));
+        }
+        let name = head.commit.map_or_else(|| "HEAD".to_owned(), |oid| oid.to_string());
+        let show = ["show", "--no-patch", "--no-show-signature", "--format=%H%x00%T%x00%P%x00%B"];
+        let answer = self.read().args(show).arg(name).run().await?;
+        let text = String::from_utf8_lossy(&answer.stdout);
+        let read = |text: &str| {
+            let [oid, tree, parents, message] = text.splitn(4, '\0').collect::<Vec<_>>()[..] else { return None };
+            let id = |hex: &str| Oid::from_hex(hex.as_bytes());
+            let parents = parents.split_whitespace().map(id).collect::<Option<_>>()?;
+            Some((id(oid)?, Commit { tree: id(tree)?, parents, message: message.to_owned() }))
+        };
+        read(&text).ok_or_else(|| answer.unexpected().into())
     }
 
     /// Decides about each changed path.

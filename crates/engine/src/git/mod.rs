@@ -22,6 +22,7 @@ mod land;
 mod leftovers;
 mod merge;
 mod names;
+mod object;
 mod oid;
 mod preflight;
 mod record;
@@ -45,7 +46,7 @@ use std::time::{Duration, Instant};
 pub use branch::{BranchError, Switched};
 pub use checkpoint::{Checkpoint, CheckpointError};
 pub use command::{Answer, Command, Git, GitError, MINIMUM_VERSION};
-pub use follow::{AdvanceError, Standing as BranchStanding};
+pub use follow::{AdvanceError, MovedSubmodule, Standing as BranchStanding};
 pub use head::HeadError;
 pub use index::IndexError;
 pub use inspect::{Change, ChangeKind, Frame, Inspection, Repair, Standing};
@@ -72,6 +73,8 @@ use store::Store;
 /// What was found so long ago is taken for what is there, where nothing of ours has run since. Who changes the tree in
 /// that time has changed it just after the look.
 const JUST_NOW: Duration = Duration::from_millis(500);
+/// A look at a large tree takes long itself, and misses what changes behind it; so many times that long is just now, too.
+const JUST_NOW_OF_A_LONG_LOOK: u32 = 4;
 
 /// Four directories that are never taken for each other. All absolute, links resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -183,9 +186,22 @@ struct Memory {
     /// The newest look at the tree, with everything hashed.
     look: Option<Arc<Listing>>,
     /// When that was.
-    looked: Option<Instant>,
+    looked: Option<Looked>,
     /// Git's newest answers, and what was there then.
     answers: Option<Arc<answers::Kept>>,
+}
+
+/// When a tree was walked.
+#[derive(Debug, Clone, Copy)]
+struct Looked {
+    ended: Instant,
+    took: Duration,
+}
+
+impl Looked {
+    fn is_just_now(self) -> bool {
+        self.ended.elapsed() < JUST_NOW.max(self.took.saturating_mul(JUST_NOW_OF_A_LONG_LOOK))
+    }
 }
 
 impl Repository {
@@ -276,9 +292,9 @@ impl Repository {
     }
 
     /// The newest look, if there was not even time for a person to change something since.
-    fn look_of_just_now(&self) -> Option<Arc<Listing>> {
+    fn look_of_just_now(&self) -> Option<(Arc<Listing>, Looked)> {
         let memory = self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.look.clone().filter(|_| memory.looked.is_some_and(|looked| looked.elapsed() < JUST_NOW))
+        memory.look.clone().zip(memory.looked.filter(|looked| looked.is_just_now()))
     }
 
     fn kept_answers(&self) -> Option<Arc<answers::Kept>> {

@@ -3,6 +3,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::answers::{Answers, Holds};
 use super::head::{HeadError, read_head};
@@ -10,7 +11,7 @@ use super::index::{Index, IndexError};
 use super::oid::Oid;
 use super::record::{Class, Entry, Head, Listing, Record, RelPath, file_name};
 use super::walk::{Small, Step, WalkError, look_at, walk};
-use super::{GitError, Places, Repository, Scope, StoreError, bytes_of};
+use super::{GitError, Looked, Places, Repository, Scope, StoreError, bytes_of};
 
 /// The tree or git's state could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -52,6 +53,8 @@ pub(super) struct Scan {
     pub(super) index: Index,
     /// Shared with what is remembered of the newest look.
     pub(super) work: Arc<Listing>,
+    /// When the tree was walked for it.
+    pub(super) looked: Looked,
     /// The common git directory, then the linked working tree's own, if there is one.
     pub(super) git: Vec<Listing>,
     /// Submodules and the commits that are checked out in them.
@@ -117,7 +120,9 @@ impl Repository {
     /// The last look once more, with what is at `changed` by now and with git's own state as it is: right as long as nothing
     /// else was done in the tree. Nothing if there is none of just now, or if more may have changed by it.
     pub(super) async fn scan_on(&self, changed: Vec<RelPath>) -> Result<Option<Scan>, ScanError> {
-        let (Some(look), Some(kept)) = (self.look_of_just_now(), self.kept_answers()) else { return Ok(None) };
+        let (Some((look, looked)), Some(kept)) = (self.look_of_just_now(), self.kept_answers()) else {
+            return Ok(None);
+        };
         let own = self.own_state().await?;
         if !kept.sources_hold(&own.git) || !self.would_be_looked_into(&look, &kept.answers) {
             return Ok(None);
@@ -138,7 +143,7 @@ impl Repository {
                     (Err(_), None) => {}
                 }
             }
-            Ok(Some(this.scan_of(own, shared, Arc::clone(&kept.answers))))
+            Ok(Some(this.scan_of(own, shared, looked, Arc::clone(&kept.answers))))
         })
         .await
     }
@@ -260,18 +265,21 @@ impl Repository {
             if ignored.contains(path) { Step::EnterIfSmall } else { Step::Enter }
         };
         let small = Small { files: limits.ignored_files, bytes: limits.ignored_bytes };
+        let began = Instant::now();
         let found = walk(&places.top, small, &step)?;
+        let ended = Instant::now();
+        let looked = Looked { ended, took: ended.duration_since(began) };
         let work = Listing { clock: own.clock, entries: found.entries, left_alone: found.left_alone };
-        Ok(self.scan_of(own, Arc::new(work), answers))
+        Ok(self.scan_of(own, Arc::new(work), looked, answers))
     }
 
-    fn scan_of(&self, own: OwnState, work: Arc<Listing>, answers: Arc<Answers>) -> Scan {
+    fn scan_of(&self, own: OwnState, work: Arc<Listing>, looked: Looked, answers: Arc<Answers>) -> Scan {
         let top = &self.places().top;
         let submodules = own.index.submodules();
         let submodules = submodules.into_iter().map(|path| (path.clone(), checked_out(top, &path))).collect();
         let OwnState { head, index, git, .. } = own;
         Self::classified(
-            Scan { head, index, work, git, submodules, conversions: false, answers: Arc::clone(&answers) },
+            Scan { head, index, work, looked, git, submodules, conversions: false, answers: Arc::clone(&answers) },
             answers,
         )
     }

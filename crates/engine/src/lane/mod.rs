@@ -265,9 +265,8 @@ impl Lanes {
                 Ok(parts) => parts,
                 Err(why) => return shared.say(order.without_lane(attempt, why)),
             };
-            // Whatever is done now may change the tree, but for the beginning in the user's checkout.
-            let keeps = place == Place::Checkout && matches!(order, Order::Begin);
-            let inspected = if keeps { None } else { parts.tree_is(None) };
+            // Whatever is done now may change the tree; a beginning says so itself where it does.
+            let inspected = if matches!(order, Order::Begin) { None } else { parts.tree_is(None) };
             order.carry_out(parts, attempt, inspected, cancel).await;
         });
     }

@@ -5,7 +5,7 @@ use ralphloop_core::ids::CommitId;
 
 use tokio::sync::Mutex;
 
-use crate::git::{AdvanceError, BranchStanding, HeadError, Repository};
+use crate::git::{AdvanceError, BranchStanding, HeadError, MovedSubmodule, Repository};
 use crate::runs::RunFolder;
 
 /// Letters of a commit's name in messages.
@@ -31,18 +31,18 @@ impl Target {
         self.known.lock().await.tip.clone()
     }
 
-    /// Moves the branch from `old` to `new`, and the checkout along with it.
+    /// Moves the branch from `old` to `new`, and the checkout along with it; `submodules` are those that differ.
     pub(super) async fn advance(
         &self,
         home: &Repository,
         folder: &RunFolder,
-        old: &CommitId,
-        new: &CommitId,
+        (old, new): (&CommitId, &CommitId),
+        submodules: &[MovedSubmodule],
     ) -> Result<(), AdvanceError> {
         let mut known = self.known.lock().await;
         // Git moves the checkout file by file; if it is killed meanwhile, the next start takes that back.
         folder.note_advance(&self.branch, old, new)?;
-        let advanced = home.advance(&self.branch, old, new).await;
+        let advanced = home.advance(&self.branch, (old, new), submodules).await;
         folder.forget_advance();
         advanced?;
         *known = home.standing(&self.branch)?;

@@ -357,11 +357,12 @@ async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: 
     let shared = &parts.shared;
     let Some(base) = &checkpoint.head else { return Err(Refusal::failed("the branch has no commit")) };
     let turn = shared.git_turn.lock().await;
-    let brought = shared.home.bring_submodules(&parts.repository, base, &landed.commit).await;
-    let advanced = match brought {
-        Ok(()) => shared.target.advance(&shared.home, &shared.folder, base, &landed.commit).await,
-        Err(error) => Err(error),
+    let advanced = async {
+        let submodules = parts.repository.moved_submodules(base, &landed.commit).await?;
+        shared.home.bring_submodules(&parts.repository, &submodules).await?;
+        shared.target.advance(&shared.home, &shared.folder, (base, &landed.commit), &submodules).await
     };
+    let advanced = advanced.await;
     drop(turn);
     match advanced {
         Ok(()) => {}

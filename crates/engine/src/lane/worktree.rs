@@ -171,11 +171,13 @@ async fn get_ready(parts: &Parts, cancel: &CancellationToken) -> Result<Result<V
     }
     let tip = shared.target.tip().await;
     if let Some(tip) = tip.filter(|tip| parts.repository.head().ok().flatten().as_ref() != Some(tip)) {
+        parts.tree_is(None);
         parts.repository.move_on(&tip).await.map_err(|e| e.to_string())?;
     }
     if parts.furnished.load(Ordering::Relaxed) {
         return Ok(Ok(Vec::new()));
     }
+    parts.tree_is(None);
     let mark = ready_mark(&parts.repository.places().top);
     let id = setup_id(&shared.settings.worktrees);
     let is_set_up = std::fs::read(&mark).is_ok_and(|known| known.starts_with(id.as_bytes()));
