@@ -79,6 +79,7 @@ impl<'r> OwnCommit<'r> {
             guard: None,
             seal: None,
             allow_empty: false,
+            as_looked_at: false,
             stop: CancellationToken::new(),
         };
         match self.repository.land(checkpoint, &landing).await {

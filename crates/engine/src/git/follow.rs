@@ -108,11 +108,7 @@ impl Repository {
     }
 
     /// Submodules whose commit differs between two commits, of which the newer one is checked out here.
-    pub async fn moved_submodules(
-        &self,
-        old: &CommitId,
-        new: &CommitId,
-    ) -> Result<Vec<MovedSubmodule>, AdvanceError> {
+    pub async fn moved_submodules(&self, old: &CommitId, new: &CommitId) -> Result<Vec<MovedSubmodule>, AdvanceError> {
         if Index::read(&self.places().git_dir, self.shared.hash)?.submodules().is_empty() {
             return Ok(Vec::new());
         }

@@ -301,7 +301,8 @@ impl Repository {
     }
 
     fn lies_alone(&self, oid: Oid) -> bool {
-        std::fs::symlink_metadata(loose_file(&self.places().common_dir, oid)).is_ok_and(|found| found.is_file() && found.len() > 0)
+        std::fs::symlink_metadata(loose_file(&self.places().common_dir, oid))
+            .is_ok_and(|found| found.is_file() && found.len() > 0)
     }
 
     async fn is_ancestor(&self, before: Oid, now: Oid) -> Result<bool, CheckpointError> {

@@ -45,6 +45,8 @@ pub struct Landing {
     pub seal: Option<Seal>,
     /// Make a commit also when nothing changed.
     pub allow_empty: bool,
+    /// Nothing was done in the tree since it was last looked at: it is not walked again if that was just now.
+    pub as_looked_at: bool,
     /// Ends git, hooks and signing when cancelled; a commit that is there by then counts.
     pub stop: CancellationToken,
 }
@@ -182,7 +184,11 @@ impl Repository {
             return Err(LandError::Broken { why });
         }
         let record = self.record(&checkpoint.name)?;
-        let scan = self.scan(Some(Arc::clone(&record))).await?;
+        let known = if landing.as_looked_at { self.scan_on(Vec::new()).await? } else { None };
+        let scan = match known {
+            Some(scan) => scan,
+            None => self.scan(Some(Arc::clone(&record))).await?,
+        };
         let policy = landing.hold_back;
         let (scan, sorted) = {
             let record = Arc::clone(&record);

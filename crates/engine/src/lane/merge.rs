@@ -59,9 +59,16 @@ pub(super) struct Order {
     pub(super) marking: Marking,
 }
 
-pub(super) async fn merge(parts: &Parts, attempt: AttemptId, order: Order, cancel: CancellationToken) {
+/// Merges the attempt; `inspected` is the tree where nothing has run since it was inspected.
+pub(super) async fn merge(
+    parts: &Parts,
+    attempt: AttemptId,
+    order: Order,
+    inspected: Option<TreeId>,
+    cancel: CancellationToken,
+) {
     let (call, number) = (order.call, order.number);
-    let fact = match try_to_merge(parts, &attempt, &order, cancel).await {
+    let fact = match try_to_merge(parts, &attempt, &order, inspected, cancel).await {
         Ok(Ok(merge)) => Fact::Merged { attempt, call, number, merge },
         Ok(Err(moved)) => Fact::Trespassed { attempt, why: moved },
         Err(why) => Fact::MergeFailed { attempt, why },
@@ -74,6 +81,7 @@ async fn try_to_merge(
     parts: &Parts,
     attempt: &AttemptId,
     order: &Order,
+    inspected: Option<TreeId>,
     cancel: CancellationToken,
 ) -> Result<Result<Merge, String>, String> {
     let shared = &parts.shared;
@@ -86,6 +94,7 @@ async fn try_to_merge(
         Onto::Candidate(candidate) => shared.foreseen.commit(candidate, &parts.repository).await?,
     };
     if checkpoint.head.as_ref() == Some(&onto) {
+        parts.tree_is(inspected);
         return Ok(Ok(Merge::Current));
     }
     let work = unmerged(parts, attempt, order.call);

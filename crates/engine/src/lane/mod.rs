@@ -414,9 +414,17 @@ impl Order {
             Self::Agent(calling) => agent::run(parts, attempt, calling, cancel).await,
             Self::Review(review) => review::run(parts, attempt, *review, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
-            Self::Merge(order) => merge::merge(parts, attempt, order, cancel).await,
+            Self::Merge(order) => merge::merge(parts, attempt, order, inspected, cancel).await,
             Self::Land { call, message, proven, marking } => {
-                tree::land(parts, (attempt, call), (message, marking), proven, cancel).await;
+                let untouched = inspected.is_some();
+                tree::land(
+                    parts,
+                    (attempt, call),
+                    (message, marking),
+                    tree::Proven { tree: proven, untouched },
+                    cancel,
+                )
+                .await;
             }
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
             Self::Settle { marking } => tree::settle(parts, attempt, marking).await,

@@ -215,13 +215,21 @@ fn has_conflict_marks(bytes: &[u8]) -> bool {
     begins(b"<<<<<<< ") && begins(b">>>>>>> ")
 }
 
-/// Makes the story's commit; `proven` is the tree on which its checks passed. `cancel` leaves it a moment to come to its
+/// What is to land.
+pub(super) struct Proven {
+    /// The tree on which its checks passed.
+    pub(super) tree: Option<TreeId>,
+    /// Nothing has run in the lane since its tree was last looked at.
+    pub(super) untouched: bool,
+}
+
+/// Makes the story's commit. `cancel` leaves it a moment to come to its
 /// end, since it is proven; a hook that hangs is ended then.
 pub(super) async fn land(
     parts: &Parts,
     (attempt, call): (AttemptId, CallNumber),
     message: (Message, Marking),
-    proven: Option<TreeId>,
+    proven: Proven,
     cancel: CancellationToken,
 ) {
     let stop = CancellationToken::new();
@@ -290,7 +298,7 @@ async fn try_to_land(
     parts: &Parts,
     attempt: &AttemptId,
     (message, marking): (Message, Marking),
-    proven: Option<TreeId>,
+    proven: Proven,
     stop: CancellationToken,
 ) -> Result<(CommitId, Vec<String>), Refusal> {
     let found = parts.repository.find_checkpoint(&parts.shared.folder.checkpoint_name(attempt)).await;
@@ -329,6 +337,7 @@ async fn try_to_land(
         }),
         seal: shared.settings.seal.clone(),
         allow_empty: true,
+        as_looked_at: proven.untouched,
         stop,
     };
     let landed = parts.repository.land(&checkpoint, &landing).await?;
@@ -341,7 +350,7 @@ async fn try_to_land(
         SpecFile::Shared => settle_spec(parts, attempt, marking),
     }
     .map_err(Refusal::failed)?;
-    if let Some(proven) = proven
+    if let Some(proven) = proven.tree
         && landed.changed_by_hooks.is_empty()
         && landed.left_dirty.is_empty()
         && landed.held_back.is_empty()

@@ -20,6 +20,7 @@ pub(crate) fn landing() -> Landing {
         guard: None,
         seal: None,
         allow_empty: false,
+        as_looked_at: false,
         stop: CancellationToken::new(),
     }
 }
@@ -43,6 +44,21 @@ fn status(world: &World) -> String {
 
 fn files(world: &World) -> String {
     world.sh("git diff --name-only HEAD~1 HEAD | tr '\\n' ' '")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_inspected_just_now_lands_whole_without_a_second_walk() {
+    let world = World::new();
+    let (repository, checkpoint) = begin(&world).await;
+    world.sh("echo new >new.txt; echo x >>a.txt; rm dir/b.txt; mkdir -p made; echo m >made/m; echo l >x.log; git add a.txt");
+    let inspected = repository.inspect(&checkpoint).await.unwrap();
+    assert!(!inspected.changes.is_empty());
+    let landed = repository.land(&checkpoint, &Landing { as_looked_at: true, ..landing() }).await.unwrap();
+    assert_eq!(files(&world), "a.txt dir/b.txt made/m new.txt ");
+    assert_eq!(status(&world), "");
+    assert!(world.exists("note.txt") && world.exists("x.log"));
+    assert_eq!(world.sh("git rev-parse HEAD").trim(), landed.commit.as_str());
+    assert_eq!(repository.tree_id().await.unwrap(), inspected.tree);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
