@@ -390,6 +390,19 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// A plan of which only the stories are known, and that is written by us.
+    pub fn new(work: WorkId, stories: Vec<Story>) -> Self {
+        Self {
+            work,
+            title: None,
+            branch: None,
+            writable: true,
+            stories,
+            gates: Vec::new(),
+            context: Context::default(),
+        }
+    }
+
     /// The story of that id.
     pub fn story(&self, id: &StoryId) -> Option<&Story> {
         self.stories.iter().find(|s| s.id == *id)

@@ -1,7 +1,7 @@
 //! Plans for tests, in few words.
 
 use crate::ids::StoryId;
-use crate::plan::{Context, Plan, Priority, Scheme, Story, WorkId, WorkState};
+use crate::plan::{Plan, Priority, Scheme, Story, WorkId, WorkState};
 
 /// A story that wants to be done.
 pub(crate) fn story(id: &str) -> StoryBuilder {
@@ -29,13 +29,5 @@ impl StoryBuilder {
 
 /// A plan of those stories.
 pub(crate) fn plan(stories: Vec<StoryBuilder>) -> Plan {
-    Plan {
-        work: WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
-        title: None,
-        branch: None,
-        writable: true,
-        stories: stories.into_iter().map(|s| s.0).collect(),
-        gates: Vec::new(),
-        context: Context::default(),
-    }
+    Plan::new(WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() }, stories.into_iter().map(|s| s.0).collect())
 }

@@ -121,7 +121,7 @@ mod tests {
     use std::path::PathBuf;
 
     use ralphloop_core::event::{Event, Fact};
-    use ralphloop_core::plan::{Context, Plan, Scheme, WorkId};
+    use ralphloop_core::plan::{Plan, Scheme, WorkId};
     use ralphloop_core::policy::Policy;
     use ralphloop_core::units::Timestamp;
 
@@ -145,15 +145,7 @@ mod tests {
     }
 
     fn plan() -> Plan {
-        Plan {
-            work: WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
-            title: None,
-            branch: None,
-            writable: true,
-            stories: Vec::new(),
-            gates: Vec::new(),
-            context: Context::default(),
-        }
+        Plan::new(WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() }, Vec::new())
     }
 
     struct World {

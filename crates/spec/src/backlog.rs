@@ -79,13 +79,8 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     story.checks = verification::checks(&story);
     let own = ItemMarks { marks: vec![own_mark(text, &front)], declared: declared.is_some() };
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Backlog, id: text.file.to_owned() },
-        title: None,
-        branch: None,
-        writable: true,
-        stories: vec![story],
-        gates: Vec::new(),
         context: Context { tool_prompt: tool_prompt(text.file), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::Backlog, id: text.file.to_owned() }, vec![story])
     };
     let marks = vec![StoryMarks { own, tasks: criteria.marks }];
     Ok(Document { reading: Reading::new(plan, None, warnings), marks })

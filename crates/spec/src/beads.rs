@@ -60,13 +60,9 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     let own = ItemMarks { marks: Vec::new(), declared: true };
     let marks = stories.iter().map(|_| StoryMarks { own: own.clone(), tasks: Vec::new() }).collect();
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Beads, id: text.file.to_owned() },
-        title: None,
-        branch: None,
         writable: false,
-        stories,
-        gates: Vec::new(),
         context: Context { tool_prompt: TOOL_PROMPT.to_owned(), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::Beads, id: text.file.to_owned() }, stories)
     };
     Ok(Document { reading: Reading::new(plan, None, warnings), marks })
 }

@@ -24,13 +24,10 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     graph::refuse_cycles(text.file, &stories)?;
     warnings.extend(graph::unknown_warnings(text.file, &stories));
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Markdown, id: text.file.to_owned() },
         title: outline.title.clone(),
-        branch: None,
-        writable: true,
-        stories,
         gates: gates(&outline.sections),
         context: Context { tool_prompt: tool_prompt(text.file), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::Markdown, id: text.file.to_owned() }, stories)
     };
     Ok(Document { reading: Reading::new(plan, outline.title, warnings), marks })
 }

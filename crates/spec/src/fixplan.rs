@@ -34,13 +34,9 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
         story.checks = verification::checks(story);
     }
     let plan = Plan {
-        work: WorkId { scheme: Scheme::FixPlan, id: text.file.to_owned() },
         title: outline.title.clone(),
-        branch: None,
-        writable: true,
-        stories,
-        gates: Vec::new(),
         context: Context { tool_prompt: tool_prompt(text.file), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::FixPlan, id: text.file.to_owned() }, stories)
     };
     Ok(Document { reading: Reading::new(plan, outline.title, warnings), marks })
 }

@@ -73,13 +73,9 @@ pub(crate) fn status_line(state: ralphloop_core::plan::WorkState) -> String {
 fn reading(file: &str, project: Option<String>, stories: Stories, tool_prompt: String) -> Document {
     let Stories { list, marks, warnings } = stories;
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Flight, id: file.to_owned() },
         title: project.clone(),
-        branch: None,
-        writable: true,
-        stories: list,
-        gates: Vec::new(),
         context: Context { tool_prompt, ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::Flight, id: file.to_owned() }, list)
     };
     Document { reading: Reading::new(plan, project, warnings), marks }
 }

@@ -45,13 +45,9 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     graph::refuse_cycles(text.file, &stories)?;
     let warnings = graph::unknown_warnings(text.file, &stories);
     let plan = Plan {
-        work: WorkId { scheme: Scheme::GitHub, id: text.file.to_owned() },
-        title: None,
-        branch: None,
         writable: false,
-        stories,
-        gates: Vec::new(),
         context: Context { tool_prompt: TOOL_PROMPT.to_owned(), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::GitHub, id: text.file.to_owned() }, stories)
     };
     Ok(Document { reading: Reading::new(plan, None, warnings), marks })
 }

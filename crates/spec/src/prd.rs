@@ -53,13 +53,11 @@ pub(crate) fn document(text: &Text<'_>, flavour: Flavour) -> Result<Document, Sp
     });
     let feature = top.and_then(|top| json::first_text(top, &["feature", "title"]));
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Prd, id: text.file.to_owned() },
         title: feature.or_else(|| project.clone()),
         branch: top.and_then(|top| json::first_text(top, &["branchName", "branch_name", "branch"])),
-        writable: true,
-        stories,
         gates: top.map(checks::gates).unwrap_or_default(),
         context: context(top.map(|_| &root)),
+        ..Plan::new(WorkId { scheme: Scheme::Prd, id: text.file.to_owned() }, stories)
     };
     Ok(Document { reading: Reading::new(plan, project, warnings), marks })
 }

@@ -44,9 +44,8 @@ pub fn reconcile(scheme: Scheme, checkpoint: &[u8], now: Option<&[u8]>, story: &
     let (before, strictness) = match unnamed(scheme, checkpoint) {
         Ok(read) => read,
         Err(error) => {
-            out.notes.push(format!(
-                "the spec file could not be read even before the attempt and is left as it was: {error}"
-            ));
+            let unmarked = if landed { format!(", without a mark for {story}") } else { String::new() };
+            out.notes.push(format!("the spec file cannot be read and is left as it is{unmarked}: {error}"));
             return out;
         }
     };

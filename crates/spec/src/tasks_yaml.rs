@@ -56,17 +56,14 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     };
     let project = top(&["project", "projectName", "project_name", "name"]);
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Yaml, id: text.file.to_owned() },
         title: project.clone(),
         branch: top(&["branch", "branchName", "branch_name"]),
-        writable: true,
-        stories,
-        gates: Vec::new(),
         context: Context {
             proposal: root.first_word(&["description", "overview"]).unwrap_or_default().to_owned(),
             tool_prompt: TOOL_PROMPT.to_owned(),
             ..Context::default()
         },
+        ..Plan::new(WorkId { scheme: Scheme::Yaml, id: text.file.to_owned() }, stories)
     };
     Ok(Document { reading: Reading::new(plan, project, warnings), marks })
 }

@@ -275,8 +275,8 @@ fn which(attempt: &Attempt) -> String {
     }
 }
 
-/// What an attempt does just now, in words.
-pub(crate) fn doing(attempt: &Attempt, run: &Run) -> String {
+/// What an attempt does just now, in words for people.
+pub fn doing(attempt: &Attempt, run: &Run) -> String {
     match &attempt.phase {
         Phase::Beginning => "begins".to_owned(),
         Phase::Baseline { queue } => {

@@ -20,6 +20,7 @@ mod terminal;
 pub mod text;
 pub mod theme;
 
+pub use facts::doing;
 pub use model::Model;
 pub use port::{Msg, Request};
 pub use signals::Signals;

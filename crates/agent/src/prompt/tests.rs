@@ -48,12 +48,6 @@ fn requirement(capability: &str, title: &str) -> Requirement {
 
 fn plan(story: Story) -> Plan {
     Plan {
-        work: WorkId { scheme: Scheme::OpenSpec, id: "add-login".into() },
-        title: None,
-        branch: None,
-        writable: true,
-        stories: vec![story],
-        gates: Vec::new(),
         context: Context {
             proposal: "PROPOSAL-TEXT".into(),
             design: "DESIGN-TEXT".into(),
@@ -61,6 +55,7 @@ fn plan(story: Story) -> Plan {
             tool_prompt: "TOOL-PROMPT".into(),
             ..Context::default()
         },
+        ..Plan::new(WorkId { scheme: Scheme::OpenSpec, id: "add-login".into() }, vec![story])
     }
 }
 

@@ -20,7 +20,7 @@ use crate::arguments::ViewArguments;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::{self, HEAD, count, one_line, styled};
-use crate::view::status::{RunState, outcome_text, phase_words};
+use crate::view::status::{RunState, outcome_text};
 use crate::view::summary;
 
 /// Changed files that are named; more are counted.
@@ -177,7 +177,7 @@ impl Facts {
         let say = |attempt: &Attempt| {
             let doing = match attempt.phase {
                 Phase::Checking(_) => "its checks were cut short".to_owned(),
-                _ => phase_words(attempt, run),
+                _ => one_line(&ralphloop_tui::doing(attempt, run)),
             };
             let kept = attempt_ref(run.id(), &attempt.id);
             format!(

@@ -12,7 +12,6 @@ use ralphloop_core::run::{Activity, Run, StoryState};
 use ralphloop_engine::notice::TalkNotice;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
-use super::status::phase_words;
 use super::{clock, lines, rfc3339, whole_span};
 use crate::output::{self, BAD, DIM, GOOD, WARN, one_line, styled};
 
@@ -59,7 +58,7 @@ struct Live {
     before: Duration,
     /// What the present call of the agent has used so far.
     call: Usage,
-    /// What is done inside the phase: a tool call, a check.
+    /// What the agent does just now: a tool call, another try.
     doing: Option<String>,
     drawn: bool,
 }
@@ -71,10 +70,7 @@ impl Live {
     }
 
     fn event(&mut self, event: &Event, run: &Run) {
-        self.doing = match &event.fact {
-            Fact::CheckStarted { attempt, check, .. } => Some(format!("`{}`", one_line(&run.label(attempt, *check)))),
-            _ => None,
-        };
+        self.doing = None;
         if matches!(event.fact, Fact::AgentEnded { .. }) {
             self.call = Usage::default();
         }
@@ -136,10 +132,11 @@ impl Live {
                 let title = at.and_then(|at| stories.get(at)).map(|story| one_line(&story.title)).unwrap_or_default();
                 let doing = self.doing.as_ref().map_or_else(String::new, |doing| format!(": {doing}"));
                 let place = format!("story {} of {}", at.map_or(0, |at| at + 1), stories.len());
-                (place, format!("{title} · {}{doing}", phase_words(attempt, run)))
+                (place, format!("{title} · {}{doing}", one_line(&ralphloop_tui::doing(attempt, run))))
             }
             (_, several @ 2..) => {
-                let each = attempts.map(|a| format!("{}: {}", one_line(a.id.story.as_str()), phase_words(a, run)));
+                let each = attempts
+                    .map(|a| format!("{}: {}", one_line(a.id.story.as_str()), one_line(&ralphloop_tui::doing(a, run))));
                 (format!("{several} stories at once"), each.collect::<Vec<_>>().join(" · "))
             }
             (Activity::Waiting(wait), _) => {

@@ -360,41 +360,7 @@ pub(crate) fn outcome_text(outcome: &Outcome) -> String {
 }
 
 fn phase_text(attempt: &ralphloop_core::run::Attempt, run: &Run) -> String {
-    format!("{}: {}", attempt.id, phase_words(attempt, run))
-}
-
-/// What an attempt does just now.
-pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> String {
-    use ralphloop_core::run::Phase;
-    match &attempt.phase {
-        Phase::Beginning => "begins".to_owned(),
-        Phase::Baseline { queue } => {
-            let check = queue.front().map(|c| run.label(&attempt.id, *c)).unwrap_or_default();
-            format!("checking the base with `{check}`")
-        }
-        Phase::Checkpointing => "taking the checkpoint".to_owned(),
-        Phase::Held { .. } => "waits for the provider before the agent is called again".to_owned(),
-        Phase::Agent { call } => {
-            let who = match &attempt.agent {
-                Some(agent) if run.chain().len() > 1 || attempt.leg().is_some() => agent.as_str(),
-                _ => "the agent",
-            };
-            match (attempt.leg(), attempt.repair_number(*call)) {
-                (Some(leg), _) => {
-                    format!("{who} works as {}, round {} of {} at most", leg.role.name, leg.round, leg.rounds)
-                }
-                (None, 0) => format!("{who} works"),
-                (None, repair) => format!("{who} works (repair {repair})"),
-            }
-        }
-        Phase::Inspecting { .. } => "looking at the tree".to_owned(),
-        Phase::Checking(_) => "checking".to_owned(),
-        Phase::Reviewing(reviewing) => format!("reviewed by {}", reviewing.by),
-        Phase::Queued(_) => "proven, waits for its turn to land".to_owned(),
-        Phase::Merging(_) => "merging with what lands before it".to_owned(),
-        Phase::Landing(_) => "committing".to_owned(),
-        Phase::Reverting { .. } => "putting the tree back".to_owned(),
-    }
+    format!("{}: {}", attempt.id, one_line(&ralphloop_tui::doing(attempt, run)))
 }
 
 /// How long the run has been at work, for people.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ralphloop_core::choice::Difficulty;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim, Usage};
 use ralphloop_core::ids::{AgentId, TaskId};
-use ralphloop_core::plan::{Check, Context, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
+use ralphloop_core::plan::{Check, Plan, Priority, Scheme, Story, Task, WorkId, WorkState};
 use ralphloop_core::policy::{Budget, FailureKind, Gate, OnExhausted, Place, Policy, Retry};
 use ralphloop_core::relay::{Relay, Role};
 use ralphloop_core::units::Usd;
@@ -233,15 +233,7 @@ pub(crate) fn task(id: &str) -> Task {
 }
 
 pub(crate) fn plan(stories: Vec<Story>) -> Plan {
-    Plan {
-        work: WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
-        title: None,
-        branch: None,
-        writable: true,
-        stories,
-        gates: Vec::new(),
-        context: Context::default(),
-    }
+    Plan::new(WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() }, stories)
 }
 
 /// The report of an agent that finished by itself and claims that.

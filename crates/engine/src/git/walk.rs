@@ -60,8 +60,8 @@ pub struct WalkError {
 /// and files alike, and for files everything but [`Step::Omit`] means the same. A directory that can't be opened for lack of
 /// permission is left alone.
 pub(super) fn walk(root: &Path, small: Small, step: &(dyn Fn(&[u8], bool) -> Step + Sync)) -> Result<Found, WalkError> {
-    let metadata = stat_of(rustix::fs::CWD, root.as_os_str().as_bytes(), &[])
-        .map_err(|source| WalkError { path: root.to_owned(), source })?;
+    let metadata =
+        stat_of(rustix::fs::CWD, root, RelPath::new()).map_err(|source| WalkError { path: root.to_owned(), source })?;
     let walk = Walk { root, small, step, queue: Mutex::default(), wake: Condvar::new() };
     walk.queue.lock().unwrap_or_else(PoisonError::into_inner).waiting.push(Job { path: Vec::new(), group: None });
     let mut parts = vec![walk.alone()];
@@ -247,17 +247,16 @@ impl Walk<'_> {
         let mut directory = rustix::fs::Dir::new(directory).map_err(failed)?;
         while let Some(item) = directory.read() {
             let item = item.map_err(failed)?;
-            let name = item.file_name().to_bytes();
-            if name == b"." || name == b".." {
+            let name = item.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            let mut path = job.path.clone();
-            if !path.is_empty() {
-                path.push(b'/');
-            }
-            path.extend_from_slice(name);
-            let Some(entry) = stat_of(directory.fd().map_err(failed)?, name, &path)
-                .map_err(|source| WalkError { path: self.root.join(std::ffi::OsStr::from_bytes(&path)), source })?
+            let path = below(&job.path, name.to_bytes());
+            let found_there = stat_of(directory.fd().map_err(failed)?, name, path);
+            let Some(entry) = found_there.map_err(|source| WalkError {
+                path: self.root.join(std::ffi::OsStr::from_bytes(&below(&job.path, name.to_bytes()))),
+                source,
+            })?
             else {
                 continue;
             };
@@ -299,8 +298,23 @@ impl Walk<'_> {
     }
 }
 
+/// The path of what is in a directory.
+fn below(directory: &[u8], name: &[u8]) -> RelPath {
+    let mut path = Vec::with_capacity(directory.len() + 1 + name.len());
+    path.extend_from_slice(directory);
+    if !path.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
 /// One path by `lstat`; `None` if it is gone.
-fn stat_of(directory: impl std::os::fd::AsFd, name: &[u8], path: &[u8]) -> io::Result<Option<Entry>> {
+fn stat_of(
+    directory: impl std::os::fd::AsFd,
+    name: impl rustix::path::Arg + Copy,
+    path: RelPath,
+) -> io::Result<Option<Entry>> {
     let stat = match rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => stat,
         Err(rustix::io::Errno::NOENT) => return Ok(None),
@@ -321,7 +335,7 @@ fn stat_of(directory: impl std::os::fd::AsFd, name: &[u8], path: &[u8]) -> io::R
         FileType::Unknown => return Err(io::Error::other("a file of unknown type")),
     };
     Ok(Some(Entry {
-        path: path.to_vec(),
+        path,
         class: Class::Internal,
         mode: stat.st_mode & 0o7777,
         owner: (stat.st_uid, stat.st_gid),
@@ -333,7 +347,7 @@ fn stat_of(directory: impl std::os::fd::AsFd, name: &[u8], path: &[u8]) -> io::R
 
 /// One path by `lstat`, named from the root of the file system or the current directory; `None` if it is gone.
 pub(super) fn look_at(path: &Path) -> io::Result<Option<Entry>> {
-    match stat_of(rustix::fs::CWD, path.as_os_str().as_bytes(), &[]) {
+    match stat_of(rustix::fs::CWD, path, RelPath::new()) {
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(None),
         other => other,
     }

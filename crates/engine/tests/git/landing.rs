@@ -50,7 +50,9 @@ fn files(world: &World) -> String {
 async fn what_was_inspected_just_now_lands_whole_without_a_second_walk() {
     let world = World::new();
     let (repository, checkpoint) = begin(&world).await;
-    world.sh("echo new >new.txt; echo x >>a.txt; rm dir/b.txt; mkdir -p made; echo m >made/m; echo l >x.log; git add a.txt");
+    world.sh(
+        "echo new >new.txt; echo x >>a.txt; rm dir/b.txt; mkdir -p made; echo m >made/m; echo l >x.log; git add a.txt",
+    );
     let inspected = repository.inspect(&checkpoint).await.unwrap();
     assert!(!inspected.changes.is_empty());
     let landed = repository.land(&checkpoint, &Landing { as_looked_at: true, ..landing() }).await.unwrap();

@@ -55,16 +55,12 @@ pub(crate) fn folder(files: &SpecFiles) -> Result<Reading, SpecError> {
     warnings.extend(resolve_dependencies(&mut stories, &aside));
     graph::refuse_cycles(files.name(), &stories)?;
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Backlog, id: files.name().to_owned() },
         title: config
             .as_ref()
             .and_then(|config| config.first_word(&["project_name", "projectName"]))
             .map(str::to_owned),
-        branch: None,
-        writable: true,
-        stories,
-        gates: Vec::new(),
         context: Context { tool_prompt: super::tool_prompt(&format!("{}/tasks", files.name())), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::Backlog, id: files.name().to_owned() }, stories)
     };
     Ok(Reading::new(plan, None, warnings))
 }

@@ -33,13 +33,8 @@ pub(super) fn read(files: &SpecFiles) -> Result<Reading, SpecError> {
     resolve_requirements(&mut stories);
     graph::refuse_cycles(files.name(), &stories)?;
     let plan = Plan {
-        work: WorkId { scheme: Scheme::Flight, id: files.name().to_owned() },
-        title: None,
-        branch: None,
-        writable: true,
-        stories,
-        gates: Vec::new(),
         context: Context { tool_prompt: group_prompt(files.name()), ..Context::default() },
+        ..Plan::new(WorkId { scheme: Scheme::Flight, id: files.name().to_owned() }, stories)
     };
     Ok(Reading::new(plan, None, warnings))
 }

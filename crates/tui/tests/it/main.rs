@@ -11,7 +11,7 @@ use ralphloop_core::event::{CheckRef, CheckStage, Event, Fact, StopCause};
 use ralphloop_core::evidence::CheckResult;
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, RunId, StoryId};
 use ralphloop_core::outcome::Outcome;
-use ralphloop_core::plan::{Context, Plan, Scheme, Story, WorkId};
+use ralphloop_core::plan::{Plan, Scheme, Story, WorkId};
 use ralphloop_core::policy::{Gate, Policy};
 use ralphloop_core::units::Timestamp;
 use ralphloop_tui::keys::{Keymap, Press};
@@ -46,13 +46,11 @@ impl Scene {
         let options = Options { keys: Keymap::default(), theme: Theme::default(), own, utc_offset: 0 };
         let mut scene = Self { model: Model::of_run(options, size, START), asked: Vec::new(), at: START };
         let plan = Plan {
-            work: WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
             title: Some("A shop".to_owned()),
-            branch: None,
-            writable: true,
-            stories: vec![story("S-1", "Put things into a basket"), story("S-2", "界面 测试 🧪 e\u{301}")],
-            gates: Vec::new(),
-            context: Context::default(),
+            ..Plan::new(
+                WorkId { scheme: Scheme::Prd, id: "prd.json".to_owned() },
+                vec![story("S-1", "Put things into a basket"), story("S-2", "界面 测试 🧪 e\u{301}")],
+            )
         };
         let policy = Policy {
             gates: vec![Gate { name: "tests".to_owned(), command: "make test".to_owned() }],

@@ -125,18 +125,14 @@ fn plan() -> Plan {
         scenarios: vec![scenario],
     };
     Plan {
-        work: work(Scheme::Prd, "prd.json"),
         title: Some("A shop".to_owned()),
-        branch: None,
-        writable: true,
-        stories: vec![first, second, third],
-        gates: Vec::new(),
         context: Context {
             proposal: "People want to buy.".to_owned(),
             design: "A table of orders.".to_owned(),
             requirements: vec![requirement],
             ..Context::default()
         },
+        ..Plan::new(work(Scheme::Prd, "prd.json"), vec![first, second, third])
     }
 }
 
