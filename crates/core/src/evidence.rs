@@ -302,6 +302,11 @@ pub enum CheckResult {
         /// What happened.
         why: String,
     },
+    /// It failed while there was no room left on the disk, which says nothing of the tree.
+    NoRoom {
+        /// Where, and how little there was.
+        why: String,
+    },
     /// Ended by us because the run is stopping. Says nothing.
     Stopped,
 }

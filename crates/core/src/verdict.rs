@@ -299,9 +299,10 @@ pub fn reasons(failures: &[Failure]) -> String {
 }
 
 /// A gate that cannot run is the set-up's fault unless it could on the base: then the attempt broke it. A story's own
-/// check may name a program that the story is to make.
+/// check may name a program that the story is to make. What fails on a full disk is nobody's fault but the disk's.
 fn cannot_be_run_here(check: &CheckEvidence) -> Option<String> {
     match (&check.result, &check.baseline) {
+        (CheckResult::NoRoom { why }, _) => Some(format!("`{}` failed for want of room: {why}", check.label)),
         (CheckResult::CouldNotRun { why }, None | Some(CheckResult::CouldNotRun { .. }))
             if matches!(check.check, CheckRef::Gate(_)) =>
         {
@@ -314,7 +315,7 @@ fn cannot_be_run_here(check: &CheckEvidence) -> Option<String> {
 fn failure_of(check: &CheckEvidence) -> Option<Failure> {
     let at_baseline = check.baseline.as_ref().is_some_and(|b| !b.passed());
     match &check.result {
-        CheckResult::Passed | CheckResult::Stopped => None,
+        CheckResult::Passed | CheckResult::Stopped | CheckResult::NoRoom { .. } => None,
         CheckResult::Failed { why, output } => {
             Some(Failure { reason: format!("`{}`: {why}", check.label), output: output.clone(), at_baseline })
         }

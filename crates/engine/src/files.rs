@@ -174,6 +174,9 @@ pub fn free_space(path: &Path) -> Result<u64, FileError> {
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
+/// Bytes that have to be free for work to go on: what a checkpoint, a journal and a commit of a small project need.
+pub const LEAST_ROOM: u64 = 4 * 1024 * 1024;
+
 /// Says [`FileError::NoSpace`] if fewer than `needed` bytes are free where `path` is.
 pub fn require_space(path: &Path, needed: u64) -> Result<(), FileError> {
     let free = free_space(path)?;

@@ -227,6 +227,9 @@ impl Chronicle {
             CheckResult::CouldNotRun { why } => {
                 self.fail(at, attempt, FailureClass::Verification, Some(label), why, String::new());
             }
+            CheckResult::NoRoom { why } => {
+                self.fail(at, attempt, FailureClass::Environment, Some(label), why, String::new());
+            }
             CheckResult::Stopped => {}
         }
     }

@@ -107,6 +107,9 @@ fn told(label: &str, ran: &Ran) -> Result<bool, CliError> {
         CheckResult::CouldNotRun { why } => {
             let _ = writeln!(text, "{}  {label}: could not run: {}", styled(BAD, "failed"), one_line(why));
         }
+        CheckResult::NoRoom { why } => {
+            let _ = writeln!(text, "{}  {label}: for want of room: {}", styled(BAD, "failed"), one_line(why));
+        }
         CheckResult::Stopped => {
             let _ = writeln!(text, "{}  {label}", styled(BAD, "stopped"));
         }

@@ -107,6 +107,7 @@ pub(crate) fn record(line: u64, event: &Event, run: &Run) -> Option<Record> {
                 CheckResult::Passed => ("passed", String::new()),
                 CheckResult::Failed { why, .. } => ("failed", why.clone()),
                 CheckResult::CouldNotRun { why } => ("could not run", why.clone()),
+                CheckResult::NoRoom { why } => ("failed for want of room", why.clone()),
                 CheckResult::Stopped => ("was stopped", String::new()),
             };
             own("decision", format!("`{label}` {what}{known}")).on([why])

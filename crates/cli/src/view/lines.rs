@@ -283,6 +283,7 @@ fn check_lines(
             lines
         }
         CheckResult::CouldNotRun { why } => vec![format!("Could not run{on}: `{label}`: {}", one_line(why))],
+        CheckResult::NoRoom { why } => vec![format!("Failed for want of room{on}: `{label}`: {}", one_line(why))],
         CheckResult::Stopped => vec![format!("Stopped{on}: `{label}`")],
     }
 }

@@ -178,24 +178,9 @@ fn a_folder_that_cannot_be_written_is_named_before_an_agent_is_paid() {
 #[test]
 fn a_full_disk_stops_the_run_at_once_and_the_next_run_goes_on() {
     let scene = scene();
-    let small = scene.outside("small");
-    fs::create_dir(&small).unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"])
-        .arg(&small)
-        .status()
-        .is_ok_and(|status| status.success());
-    if !mounted {
-        // Only root can make a small disk.
-        return;
-    }
-    let _unmounted = Unmount(small.clone());
-    let repo = small.join("repo");
-    scene.git(&["clone", "--quiet", ".", &repo.display().to_string()]);
-    fs::write(repo.join("prd.json"), prd_text(&two_stories())).unwrap();
+    let Some(small) = SmallDisk::mount(&scene) else { return };
+    let repo = small.clone_of(&scene);
     let git = |arguments: &[&str]| scene.git(&[&["-C", repo.to_str().unwrap()][..], arguments].concat());
-    git(&["add", "--all"]);
-    git(&["commit", "--quiet", "--message", "Plan"]);
     let begun = scene.outside("filled");
     let fill = format!("head -c 30000000 /dev/zero > fill.bin 2>/dev/null; touch '{}'", begun.display());
     let filling = call().write("b.txt", "on").shell(&fill).flood(200_000).complete();
@@ -215,10 +200,57 @@ fn a_full_disk_stops_the_run_at_once_and_the_next_run_goes_on() {
     assert_eq!(git(&["status", "--porcelain"]), "");
 }
 
-/// Unmounts when the test is over.
-struct Unmount(PathBuf);
+#[test]
+fn a_gate_that_fails_on_a_full_disk_is_no_failure_of_the_story() {
+    let scene = scene();
+    let Some(small) = SmallDisk::mount(&scene) else { return };
+    let repo = small.clone_of(&scene);
+    scene.scripted_agent(&well());
+    // It takes away what it has written, as programs do with their temporary files.
+    let full = scene.outside("full");
+    let gate = format!(
+        "test ! -e '{}' || test ! -e a.txt || {{ dd if=/dev/zero of=fill bs=1M 2>/dev/null; sleep 2; rm fill; exit 1; }}",
+        full.display()
+    );
+    fs::write(&full, "").unwrap();
+    let arguments = ["run", "prd.json", "--headless", "--gate", &gate];
+    scene.start_in(&repo, &arguments).wait().exits(6).says("for want of room");
+    let status = scene.start_in(&repo, &["status", "--json"]).wait().exits(0).json();
+    assert_eq!(status["stories"][0]["state"], "pending", "{status:#}");
+    fs::remove_file(&full).unwrap();
+    scene.start_in(&repo, &["resume"]).wait().exits(0);
+    called(&scene, 3);
+}
 
-impl Drop for Unmount {
+/// A file system on which little has room; unmounted when the test is over.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// Nothing where this user may not mount: only root can.
+    fn mount(scene: &Scene) -> Option<Self> {
+        let small = scene.outside("small");
+        fs::create_dir(&small).unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=12m", "tmpfs"])
+            .arg(&small)
+            .status()
+            .is_ok_and(|status| status.success());
+        mount.then_some(Self(small))
+    }
+
+    /// The scene's repository there, with two stories.
+    fn clone_of(&self, scene: &Scene) -> PathBuf {
+        let repo = self.0.join("repo");
+        scene.git(&["clone", "--quiet", ".", &repo.display().to_string()]);
+        fs::write(repo.join("prd.json"), prd_text(&two_stories())).unwrap();
+        let git = |arguments: &[&str]| scene.git(&[&["-C", repo.to_str().unwrap()][..], arguments].concat());
+        git(&["add", "--all"]);
+        git(&["commit", "--quiet", "--message", "Plan"]);
+        repo
+    }
+}
+
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         drop(std::process::Command::new("umount").arg("-l").arg(&self.0).status());
     }

@@ -405,6 +405,11 @@ impl Run {
             self.abandon(id);
             return self.go_on();
         }
+        if let CheckResult::NoRoom { why } = result {
+            let reason = format!("`{}` failed for want of room: {why}", self.label(id, check));
+            self.abandon(id);
+            return self.end(Outcome::Environment { reason });
+        }
         match check {
             CheckRef::Gate(gate) => {
                 if let CheckResult::CouldNotRun { why } = result {

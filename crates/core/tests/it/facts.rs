@@ -83,6 +83,7 @@ fn samples() -> Vec<Fact> {
         CheckResult::Passed,
         CheckResult::Failed { why: text(), output: text() },
         CheckResult::CouldNotRun { why: text() },
+        CheckResult::NoRoom { why: text() },
         CheckResult::Stopped,
     ];
     facts.extend(results.map(|result| Fact::CheckFinished {

@@ -146,6 +146,10 @@ pub(crate) fn cannot_run() -> CheckResult {
     CheckResult::CouldNotRun { why: "command not found".to_owned() }
 }
 
+pub(crate) fn no_room() -> CheckResult {
+    CheckResult::NoRoom { why: "only 1 MiB were free on the disk where /tmp is".to_owned() }
+}
+
 pub(crate) fn after(mut story: Story, deps: &[&str]) -> Story {
     story.deps = deps.iter().map(|d| StoryId::from(*d)).collect();
     story

@@ -252,6 +252,21 @@ fn a_check_of_the_story_that_cannot_run_at_the_base_does_not_end_the_run() {
 }
 
 #[test]
+fn what_fails_on_a_full_disk_ends_the_run_and_is_no_failure_of_the_story() {
+    for (check, at_base) in [(GATE, true), (OWN, true), (GATE, false), (OWN, false)] {
+        let play = Play::new(vec![checked(story("S1"), "out.txt")], gated());
+        let mut play =
+            if at_base { play.at_base(check, no_room()) } else { play.agents([complete()]).check(check, [no_room()]) };
+        let outcome = play.end();
+        assert!(matches!(outcome, Outcome::Environment { .. }), "{outcome:?}");
+        assert!(reason_of(&outcome).contains("want of room: only 1 MiB"), "{outcome:?}");
+        assert_eq!(*play.state("S1"), StoryState::Pending);
+        play.restart();
+        assert_eq!(play.end(), Outcome::Complete, "the attempt was not charged");
+    }
+}
+
+#[test]
 fn a_gate_that_the_attempt_broke_is_repaired() {
     let mut play = Play::new(vec![story("S1")], gated()).agents([complete(), complete()]).check(GATE, [cannot_run()]);
     assert_eq!(play.end(), Outcome::Complete);

@@ -215,6 +215,8 @@ impl World {
         };
         if holds {
             CheckResult::Passed
+        } else if rng.chance(faults.full_disk) {
+            CheckResult::NoRoom { why: "only 1 MiB were free on the disk where /tmp is".to_owned() }
         } else {
             CheckResult::Failed { why: "exit code 1".to_owned(), output: format!("output of tree {tree}") }
         }

@@ -30,6 +30,8 @@ pub(crate) struct Faults {
     pub(crate) edit: u64,
     /// A gate's result has nothing to do with the tree.
     pub(crate) flap: u64,
+    /// A check fails because the disk is full.
+    pub(crate) full_disk: u64,
     /// The agent claims what it has not done.
     pub(crate) lie: u64,
     /// The agent ends in another way than by finishing.
@@ -114,6 +116,7 @@ impl Scenario {
             clock: *rng.pick(&[0, 0, 10, 50]),
             edit: *rng.pick(&[0, 0, 30, 150]),
             flap: *rng.pick(&[0, 0, 50, 200]),
+            full_disk: *rng.pick(&[0, 0, 0, 100]),
             lie: *rng.pick(&[0, 200, 600]),
             bad_end: *rng.pick(&[0, 50, 200, 900]),
             provider: *rng.pick(&[0, 30, 150]),

@@ -65,6 +65,7 @@ impl Runner<'_> {
             Shell::Passed { output } => output,
             Shell::Failed { why, output, repeatable } => return Ok((CheckResult::Failed { why, output }, repeatable)),
             Shell::CouldNotRun { why } => return Ok((CheckResult::CouldNotRun { why }, false)),
+            Shell::NoRoom { why } => return Ok((CheckResult::NoRoom { why }, false)),
         };
         let mut missing: Vec<String> = sought.missing().map(|text| format!("the output lacks {text:?}")).collect();
         for pattern in step.globs {
@@ -104,7 +105,7 @@ impl Runner<'_> {
     fn redacted(&self, result: CheckResult) -> CheckResult {
         let clean = |text: String| self.redactor.redact_text(&text);
         match result {
-            CheckResult::Passed | CheckResult::Stopped => result,
+            CheckResult::Passed | CheckResult::Stopped | CheckResult::NoRoom { .. } => result,
             CheckResult::Failed { why, output } => CheckResult::Failed { why: clean(why), output: clean(output) },
             CheckResult::CouldNotRun { why } => CheckResult::CouldNotRun { why: clean(why) },
         }

@@ -13,6 +13,7 @@ pub mod find;
 pub mod fingerprint;
 mod inside;
 pub mod output;
+mod room;
 pub mod run;
 
 pub use ralphloop_core::policy::Gate;

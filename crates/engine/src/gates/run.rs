@@ -1,7 +1,8 @@
 //! One command of the project, run to its end under supervision.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use ralphloop_agent::redact::Redactor;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Gate;
 use super::output::{self, Kept};
+use super::room::Room;
 use crate::process::{Call, Exit, Limits, Passing, Spawner, Stream};
 
 /// The shell found the command and may not execute it.
@@ -72,6 +74,7 @@ impl Runner<'_> {
             Shell::Passed { .. } => (CheckResult::Passed, true),
             Shell::Failed { why, output, repeatable } => (CheckResult::Failed { why, output }, repeatable),
             Shell::CouldNotRun { why } => (CheckResult::CouldNotRun { why }, false),
+            Shell::NoRoom { why } => (CheckResult::NoRoom { why }, false),
         };
         Ok(Ran { result, took: began.elapsed(), repeatable })
     }
@@ -103,7 +106,17 @@ impl Runner<'_> {
             }
             running.wait().await
         };
-        let ended = ending.await;
+        let mut room = Room::of([cwd, &self.temporary()]);
+        let ended = {
+            let mut ending = pin!(ending);
+            loop {
+                tokio::select! {
+                    ended = &mut ending => break ended,
+                    () = room.next_look() => room.look(),
+                }
+            }
+        };
+        room.look();
         let exit = match ended {
             Ok(ending) => ending.exit,
             Err(_) if self.cancel.is_cancelled() => return Err(Cancelled),
@@ -113,7 +126,7 @@ impl Runner<'_> {
         err.finish(&mut clean);
         kept.push(&clean);
         let output = output::clean(&kept.into_bytes());
-        Ok(match exit {
+        let ended = match exit {
             Exit::Code(0) => Shell::Passed { output },
             Exit::Code(code @ (NOT_EXECUTABLE | NOT_FOUND)) => {
                 Shell::CouldNotRun { why: format!("{} (exit code {code})", complaint(&output, command)) }
@@ -129,7 +142,22 @@ impl Runner<'_> {
                 Shell::Failed { why: timed_out(limit), output, repeatable: false }
             }
             Exit::Cancelled => return Err(Cancelled),
+        };
+        Ok(match room.want() {
+            // Who used it up and was ended for that has done so by itself.
+            Some(why) if matches!(ended, Shell::Failed { .. }) && !matches!(exit, Exit::Exceeded(_)) => {
+                Shell::NoRoom { why }
+            }
+            _ => ended,
         })
+    }
+}
+
+impl Runner<'_> {
+    /// Where commands put temporary files.
+    fn temporary(&self) -> PathBuf {
+        let own = self.environment.iter().find(|(name, _)| name == "TMPDIR");
+        own.map_or_else(std::env::temp_dir, |(_, folder)| folder.into())
     }
 }
 
@@ -138,6 +166,7 @@ pub(super) enum Shell {
     Passed { output: String },
     Failed { why: String, output: String, repeatable: bool },
     CouldNotRun { why: String },
+    NoRoom { why: String },
 }
 
 pub(super) fn timed_out(limit: Duration) -> String {

@@ -102,7 +102,7 @@ pub(super) async fn regenerate(
                 let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 format!("failed: {why}: {last}")
             }
-            Ok(CheckResult::CouldNotRun { why }) => format!("could not run: {why}"),
+            Ok(CheckResult::CouldNotRun { why } | CheckResult::NoRoom { why }) => format!("could not run: {why}"),
             Ok(CheckResult::Stopped) | Err(_) => "was stopped".to_owned(),
         };
         parts.repository.take_tree(&trial.tree).await.map_err(|e| e.to_string())?;

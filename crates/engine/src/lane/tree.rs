@@ -25,8 +25,6 @@ use crate::work::{self, WorkRef};
 
 /// How long a commit may go on once the run is to stop.
 const LANDING_GRACE: Duration = Duration::from_secs(5);
-/// Bytes that have to be free before a story begins: what a checkpoint, a journal and a commit of a small project need.
-const ROOM: u64 = 4 * 1024 * 1024;
 
 /// What became of the spec since it was read as `known`; `landed` are the stories that this run has ticked itself.
 pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<StoryId>) -> PlanChange {
@@ -81,7 +79,7 @@ pub(super) async fn checkpoint(parts: &Parts, attempt: AttemptId, untouched: boo
 }
 
 async fn take(parts: &Parts, attempt: &AttemptId, untouched: bool) -> Result<Vec<String>, String> {
-    files::require_space(parts.shared.folder.path(), ROOM).map_err(|e| e.to_string())?;
+    files::require_space(parts.shared.folder.path(), files::LEAST_ROOM).map_err(|e| e.to_string())?;
     let name = parts.shared.folder.checkpoint_name(attempt);
     // The disk is waited for while the tree is looked at.
     let checkpoint = async {

@@ -226,7 +226,9 @@ async fn set_up(parts: &Parts, cancel: &CancellationToken) -> Result<(), String>
             let last = output.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
             Err(format!("the worktree set-up `{command}` failed: {why}: {last}"))
         }
-        Ok(CheckResult::CouldNotRun { why }) => Err(format!("the worktree set-up `{command}` could not run: {why}")),
+        Ok(CheckResult::CouldNotRun { why } | CheckResult::NoRoom { why }) => {
+            Err(format!("the worktree set-up `{command}` could not run: {why}"))
+        }
         Ok(CheckResult::Stopped) | Err(_) => Err(format!("the worktree set-up `{command}` was stopped")),
     }
 }

@@ -135,6 +135,9 @@ fn check_lines(attempt: &AttemptId, check: &Checked, watched: &Watched, model: &
         Some(CheckResult::CouldNotRun { why }) => {
             page.say(Tone::Bad, format!("✗ {stage}{label} could not run: {}", text::one_line(why)));
         }
+        Some(CheckResult::NoRoom { why }) => {
+            page.say(Tone::Bad, format!("✗ {stage}{label} failed for want of room: {}", text::one_line(why)));
+        }
         Some(CheckResult::Stopped) => page.say(Tone::Warn, format!("- {stage}{label}: ended, since the run stops")),
     }
 }

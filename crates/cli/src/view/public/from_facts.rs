@@ -28,6 +28,7 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
                 CheckResult::Passed => (CheckWord::Passed, None),
                 CheckResult::Failed { why, .. } => (CheckWord::Failed, Some(why.clone())),
                 CheckResult::CouldNotRun { why } => (CheckWord::CouldNotRun, Some(why.clone())),
+                CheckResult::NoRoom { why } => (CheckWord::NoRoom, Some(why.clone())),
                 CheckResult::Stopped => (CheckWord::Stopped, None),
             };
             vec![PublicEvent::CheckFinished {

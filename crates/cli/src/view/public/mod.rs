@@ -333,6 +333,8 @@ pub(crate) enum CheckWord {
     Passed,
     Failed,
     CouldNotRun,
+    /// It failed while the disk was full, which is not counted against the story.
+    NoRoom,
     Stopped,
 }
 
