@@ -209,7 +209,7 @@ fn a_gate_that_fails_on_a_full_disk_is_no_failure_of_the_story() {
     // It takes away what it has written, as programs do with their temporary files.
     let full = scene.outside("full");
     let gate = format!(
-        "test ! -e '{}' || test ! -e a.txt || {{ dd if=/dev/zero of=fill bs=1M 2>/dev/null; sleep 2; rm fill; exit 1; }}",
+        "test ! -e '{}' || test ! -e a.txt || {{ head -c 30000000 /dev/zero >fill 2>/dev/null; sleep 2; rm fill; exit 1; }}",
         full.display()
     );
     fs::write(&full, "").unwrap();

@@ -253,17 +253,19 @@ fn a_check_of_the_story_that_cannot_run_at_the_base_does_not_end_the_run() {
 
 #[test]
 fn what_fails_on_a_full_disk_ends_the_run_and_is_no_failure_of_the_story() {
-    for (check, at_base) in [(GATE, true), (OWN, true), (GATE, false), (OWN, false)] {
-        let play = Play::new(vec![checked(story("S1"), "out.txt")], gated());
-        let mut play =
-            if at_base { play.at_base(check, no_room()) } else { play.agents([complete()]).check(check, [no_room()]) };
+    let play = || Play::new(vec![checked(story("S1"), "out.txt")], gated());
+    let at_base = |check| (play().at_base(check, no_room()), 0);
+    let at_proof = |check| (play().agents([complete(), complete()]).check(check, [no_room()]), 1);
+    for (mut play, calls) in [at_base(GATE), at_base(OWN), at_proof(GATE), at_proof(OWN)] {
         let outcome = play.end();
         assert!(matches!(outcome, Outcome::Environment { .. }), "{outcome:?}");
         assert!(reason_of(&outcome).contains("want of room: only 1 MiB"), "{outcome:?}");
-        assert_eq!(*play.state("S1"), StoryState::Pending);
-        play.restart();
-        assert_eq!(play.end(), Outcome::Complete, "the attempt was not charged");
+        assert_eq!((play.run.calls(), play.state("S1")), (calls, &StoryState::Pending));
     }
+    let (mut play, _) = at_proof(GATE);
+    play.end();
+    play.restart();
+    assert_eq!(play.end(), Outcome::Complete, "the attempt was not charged");
 }
 
 #[test]
