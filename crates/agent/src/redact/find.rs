@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, Input, MatchKind, StartKind};
 
+use super::gate::Gate;
 use super::joined::Joined;
 use super::rules::{Class, LONG, NAMED, RULES, Rule, is_placeholder, looks_random};
 
@@ -75,6 +76,7 @@ const NO: Look = Look { secret: None, open: false };
 
 /// The values of a run and all forms.
 pub(super) struct Finder {
+    gate: Gate,
     doors: Doors,
     patterns: Patterns,
     marks: Vec<Mark>,
@@ -84,6 +86,10 @@ pub(super) struct Finder {
     longest: usize,
 }
 
+/// How a private key begins.
+pub(super) const PRIVATE_KEY: &str = "-----BEGIN ";
+/// What stands before a host, and before a name and a password.
+pub(super) const ADDRESS: &str = "://";
 /// Of a form that was cut off, so much has to be there to know it, in bytes.
 const KNOWN_BY: usize = 6;
 /// The same, where it is to be masked.
@@ -125,7 +131,9 @@ impl Patterns {
             }
         }
         let length = |index: u32| texts.get(index as usize).map_or(0, Vec::len);
-        by_hash.iter_mut().for_each(|some| some.sort_by_key(|index| std::cmp::Reverse(length(*index))));
+        for some in &mut by_hash {
+            some.sort_by_key(|index| std::cmp::Reverse(length(*index)));
+        }
         Self { by_hash: by_hash.into_iter().map(Vec::into_boxed_slice).collect(), texts }
     }
 
@@ -168,7 +176,9 @@ impl Doors {
                 either.add([*b, *c, *next]);
             } else {
                 let may = |byte: &u8| byte.is_ascii_alphanumeric() || FOLLOWS.contains(byte) || *c == b'/';
-                (0..=u8::MAX).filter(may).for_each(|next| either.add([*b, *c, next]));
+                for next in (0..=u8::MAX).filter(may) {
+                    either.add([*b, *c, next]);
+                }
             }
         }
         Self { first, either }
@@ -261,12 +271,12 @@ impl Finder {
                 add(name, Mark::Named);
             }
         }
-        add("-----BEGIN ".to_owned(), Mark::PrivateKey);
-        add("://".to_owned(), Mark::Address);
+        add(PRIVATE_KEY.to_owned(), Mark::PrivateKey);
+        add(ADDRESS.to_owned(), Mark::Address);
         let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
         let beginnings = (!forms.is_empty()).then(|| automaton(forms.iter().map(|form| &form[..KNOWN_BY])));
-        let doors = Doors::of(&patterns);
-        Self { doors, patterns: Patterns::of(patterns), marks, forms, beginnings, longest }
+        let (gate, doors) = (Gate::of(&forms), Doors::of(&patterns));
+        Self { gate, doors, patterns: Patterns::of(patterns), marks, forms, beginnings, longest }
     }
 
     pub(super) fn values(&self) -> usize {
@@ -278,7 +288,18 @@ impl Finder {
         let text: &[u8] = &joined.bytes;
         let mut seen = Seen { spans: Vec::new(), open: None };
         let mut at = 0;
-        while let Some(place) = self.doors.next(text, at) {
+        for region in self.gate.regions(text) {
+            at = self.look_at(joined, at.max(region.start), region.end, &mut seen);
+        }
+        seen
+    }
+
+    /// Looks at the places from `at` to `until`; where to go on.
+    fn look_at(&self, joined: &Joined<'_>, mut at: usize, until: usize, seen: &mut Seen) -> usize {
+        let text: &[u8] = &joined.bytes;
+        // A pattern is known by three bytes.
+        let reach = &text[..text.len().min(until + 2)];
+        while let Some(place) = self.doors.next(reach, at) {
             let Some((pattern, end)) = self.patterns.at(text, place) else {
                 at = place + 1;
                 continue;
@@ -303,7 +324,7 @@ impl Finder {
                 None => start + 1,
             };
         }
-        seen
+        at
     }
 
     /// Where the text ends with the beginning of a known value.
