@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, Anchored, Input, MatchKind, StartKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind, StartKind};
 
+use super::gate::Gate;
 use super::joined::Joined;
 use super::rules::{Class, LONG, NAMED, RULES, Rule, is_placeholder, looks_random};
 
@@ -75,8 +76,9 @@ const NO: Look = Look { secret: None, open: false };
 
 /// The values of a run and all forms.
 pub(super) struct Finder {
+    gate: Gate,
     doors: Doors,
-    automaton: AhoCorasick,
+    patterns: Patterns,
     marks: Vec<Mark>,
     forms: Vec<Vec<u8>>,
     /// Finds the first bytes of each form; none without forms.
@@ -84,6 +86,10 @@ pub(super) struct Finder {
     longest: usize,
 }
 
+/// How a private key begins.
+pub(super) const PRIVATE_KEY: &str = "-----BEGIN ";
+/// What stands before a host, and before a name and a password.
+pub(super) const ADDRESS: &str = "://";
 /// Of a form that was cut off, so much has to be there to know it, in bytes.
 const KNOWN_BY: usize = 6;
 /// The same, where it is to be masked.
@@ -100,10 +106,48 @@ pub(super) fn is_of_a_form(value: &[u8]) -> bool {
 }
 
 #[expect(clippy::expect_used, reason = "fails above 2^31 bytes of patterns, which no environment holds")]
-fn automaton(start: StartKind, patterns: impl IntoIterator<Item = impl AsRef<[u8]>>) -> AhoCorasick {
+fn automaton(patterns: impl IntoIterator<Item = impl AsRef<[u8]>>) -> AhoCorasick {
     let mut builder = AhoCorasick::builder();
-    builder.match_kind(MatchKind::LeftmostLongest).start_kind(start);
+    builder.match_kind(MatchKind::LeftmostLongest).start_kind(StartKind::Unanchored);
     builder.build(patterns).expect("patterns of bounded size")
+}
+
+/// Which pattern stands at a place. Where a door has opened this is asked, so it has to be quick to say none.
+#[derive(Debug)]
+struct Patterns {
+    texts: Vec<Vec<u8>>,
+    /// Of each hash of three bytes, those that begin with such: the longest first, of equals the earliest.
+    by_hash: Vec<Box<[u32]>>,
+}
+
+impl Patterns {
+    const BITS: u32 = 11;
+
+    fn of(texts: Vec<Vec<u8>>) -> Self {
+        let mut by_hash = vec![Vec::new(); 1 << Self::BITS];
+        for (index, text) in (0..).zip(&texts) {
+            if let Some(first) = text.first_chunk::<3>() {
+                by_hash[Self::hash(*first)].push(index);
+            }
+        }
+        let length = |index: u32| texts.get(index as usize).map_or(0, Vec::len);
+        for some in &mut by_hash {
+            some.sort_by_key(|index| std::cmp::Reverse(length(*index)));
+        }
+        Self { by_hash: by_hash.into_iter().map(Vec::into_boxed_slice).collect(), texts }
+    }
+
+    /// The longest that stands at `place`: which it is, and where it ends.
+    fn at(&self, text: &[u8], place: usize) -> Option<(usize, usize)> {
+        let rest = text.get(place..)?;
+        let some = &self.by_hash[Self::hash(*rest.first_chunk::<3>()?)];
+        let mut some = some.iter().map(|index| *index as usize);
+        some.find(|index| rest.starts_with(&self.texts[*index])).map(|index| (index, place + self.texts[index].len()))
+    }
+
+    fn hash([a, b, c]: [u8; 3]) -> usize {
+        Threes::hash(u32::from_le_bytes([0, a, b, c]), Self::BITS)
+    }
 }
 
 /// Sets of three bytes, which may hold others too: nearly every place of a text is passed over by them, many times as fast as
@@ -132,7 +176,9 @@ impl Doors {
                 either.add([*b, *c, *next]);
             } else {
                 let may = |byte: &u8| byte.is_ascii_alphanumeric() || FOLLOWS.contains(byte) || *c == b'/';
-                (0..=u8::MAX).filter(may).for_each(|next| either.add([*b, *c, next]));
+                for next in (0..=u8::MAX).filter(may) {
+                    either.add([*b, *c, next]);
+                }
             }
         }
         Self { first, either }
@@ -189,7 +235,12 @@ impl Threes {
     }
 
     fn number(four: u32) -> usize {
-        ((four & 0xffff_ff00).wrapping_mul(0x9e37_79b1) >> (32 - Self::BITS)) as usize
+        Self::hash(four, Self::BITS)
+    }
+
+    /// So many bits that the last three of four bytes come to.
+    fn hash(four: u32, bits: u32) -> usize {
+        ((four & 0xffff_ff00).wrapping_mul(0x9e37_79b1) >> (32 - bits)) as usize
     }
 }
 
@@ -220,13 +271,12 @@ impl Finder {
                 add(name, Mark::Named);
             }
         }
-        add("-----BEGIN ".to_owned(), Mark::PrivateKey);
-        add("://".to_owned(), Mark::Address);
+        add(PRIVATE_KEY.to_owned(), Mark::PrivateKey);
+        add(ADDRESS.to_owned(), Mark::Address);
         let longest = forms.iter().map(Vec::len).max().unwrap_or(0);
-        let beginnings =
-            (!forms.is_empty()).then(|| automaton(StartKind::Unanchored, forms.iter().map(|form| &form[..KNOWN_BY])));
-        let doors = Doors::of(&patterns);
-        Self { doors, automaton: automaton(StartKind::Anchored, patterns), marks, forms, beginnings, longest }
+        let beginnings = (!forms.is_empty()).then(|| automaton(forms.iter().map(|form| &form[..KNOWN_BY])));
+        let (gate, doors) = (Gate::of(&forms), Doors::of(&patterns));
+        Self { gate, doors, patterns: Patterns::of(patterns), marks, forms, beginnings, longest }
     }
 
     pub(super) fn values(&self) -> usize {
@@ -238,13 +288,24 @@ impl Finder {
         let text: &[u8] = &joined.bytes;
         let mut seen = Seen { spans: Vec::new(), open: None };
         let mut at = 0;
-        while let Some(place) = self.doors.next(text, at) {
-            let Some(found) = self.automaton.find(Input::new(text).range(place..).anchored(Anchored::Yes)) else {
+        for region in self.gate.regions(text) {
+            at = self.look_at(joined, at.max(region.start), region.end, &mut seen);
+        }
+        seen
+    }
+
+    /// Looks at the places from `at` to `until`; where to go on.
+    fn look_at(&self, joined: &Joined<'_>, mut at: usize, until: usize, seen: &mut Seen) -> usize {
+        let text: &[u8] = &joined.bytes;
+        // A pattern is known by three bytes.
+        let reach = &text[..text.len().min(until + 2)];
+        while let Some(place) = self.doors.next(reach, at) {
+            let Some((pattern, end)) = self.patterns.at(text, place) else {
                 at = place + 1;
                 continue;
             };
-            let (start, end) = (found.start(), found.end());
-            let look = match self.marks[found.pattern().as_usize()] {
+            let start = place;
+            let look = match self.marks[pattern] {
                 Mark::Value => Look { secret: Some(Span { start, end, kind: Kind::Value }), open: false },
                 Mark::Form { rule, prefix } => form(joined, start, start + prefix, rule),
                 Mark::PrivateKey => private_key(joined, start, end),
@@ -263,7 +324,7 @@ impl Finder {
                 None => start + 1,
             };
         }
-        seen
+        at
     }
 
     /// Where the text ends with the beginning of a known value.
@@ -295,20 +356,18 @@ impl Finder {
 
 /// Whether a word can begin here.
 fn begins_a_word(joined: &Joined<'_>, at: usize, rule: &Rule, prefix: &[u8]) -> bool {
-    if rule.anywhere || joined.is_break(at) {
-        return true;
-    }
     let before = &joined.bytes[..at];
-    match before {
-        [.., b'\\', b't' | b'b' | b'f' | b'0' | b'v'] => true,
+    let is_behind_another = match before {
+        [.., b'\\', b't' | b'b' | b'f' | b'0' | b'v'] => false,
         // An escaped byte of an address, and the end of a colour.
-        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
-        [.., b'm'] if ends_a_colour(&before[..at - 1]) => true,
-        [.., last] if last.is_ascii_alphanumeric() || *last == b'_' => false,
+        [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => false,
+        [.., b'm'] if ends_a_colour(&before[..at - 1]) => false,
+        [.., last] if last.is_ascii_alphanumeric() || *last == b'_' => true,
         // In the middle of base64.
-        [.., b'+' | b'/'] => !prefix.iter().all(u8::is_ascii_alphanumeric),
-        _ => true,
-    }
+        [.., b'+' | b'/'] => prefix.iter().all(u8::is_ascii_alphanumeric),
+        _ => false,
+    };
+    !is_behind_another || rule.anywhere || joined.is_break(at)
 }
 
 /// Whether `ESC[1;31` stands at the end, but for the first character, which may have been taken out.
@@ -326,12 +385,12 @@ fn form(joined: &Joined<'_>, start: usize, end: usize, rule: &'static Rule) -> L
     }
     let mut at = end;
     while at - end < rule.most && text.get(at).is_some_and(|byte| rule.tail.has(*byte)) {
-        if at > end && joined.is_break(at) && at - end >= rule.least && !goes_on(joined, at, rule, at - end) {
+        if at - end >= rule.least && at > end && joined.is_break(at) && !goes_on(joined, at, rule, at - end) {
             break;
         }
         at += 1;
     }
-    let ends_here = joined.is_break(at) || !text.get(at).is_some_and(|byte| rule.tail.has(*byte));
+    let ends_here = !text.get(at).is_some_and(|byte| rule.tail.has(*byte)) || joined.is_break(at);
     // At the end of the text it may be longer yet, or is not whole.
     let open = at == text.len() && at - end < rule.most;
     // Dots and dashes end a sentence.
@@ -455,12 +514,14 @@ fn assigned(joined: &Joined<'_>, end: usize) -> Look {
         value_end += 1;
     }
     let is_shell = text[end - 1].is_ascii_uppercase() && sign_end == name_end + 1;
-    let closes = joined.is_break(value_end)
-        // A call, a type, a path: code goes on.
-        || !text.get(value_end).is_some_and(|byte| b"([<{!?:#@$%".contains(byte));
     let held = &text[value..value_end];
-    let fits = (16..=200).contains(&held.len()) && joined.breaks_within(end, value_end).next().is_none();
-    if fits && closes && (is_quoted || is_shell) && looks_random(held) && !is_placeholder(held) {
+    if !(16..=200).contains(&held.len()) {
+        return NO;
+    }
+    // A call, a type, a path: code goes on.
+    let closes = !text.get(value_end).is_some_and(|byte| b"([<{!?:#@$%".contains(byte)) || joined.is_break(value_end);
+    let is_one_line = joined.breaks_within(end, value_end).next().is_none();
+    if is_one_line && closes && (is_quoted || is_shell) && looks_random(held) && !is_placeholder(held) {
         return Look { secret: Some(Span { start: value, end: value_end, kind: Kind::Assigned }), open: false };
     }
     NO

@@ -3,6 +3,7 @@
 //! commit messages, notifications) gets only what went through here.
 
 mod find;
+mod gate;
 mod joined;
 mod names;
 mod rules;

@@ -20,14 +20,16 @@ pub(super) enum Class {
 }
 
 impl Class {
-    pub(super) fn has(self, byte: u8) -> bool {
+    pub(super) const fn has(self, byte: u8) -> bool {
         match self {
             Self::Hex => byte.is_ascii_hexdigit(),
             Self::Alnum => byte.is_ascii_alphanumeric(),
             Self::Word => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'),
             Self::Dotted => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'),
             Self::Base64 => byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'+' | b'/' | b'='),
-            Self::Header => byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte),
+            Self::Header => {
+                byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
+            }
         }
     }
 }

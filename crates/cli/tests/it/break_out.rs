@@ -3,12 +3,16 @@
 //!
 //! Each line is for `sh`; it has broken out if it ends with success. `$top` is the working tree, `$common` git's common
 //! folder, `$outside` a folder of the user's, `$remote` a repository that the user pushes to, `$run` the folder of control
-//! sockets, `$tool` a program on the user's path, `$home` the home folder, `$loop` the process that drives the run.
+//! sockets, `$tool` a program on the user's path, `$home` the home folder, `$loop` the process that drives the run, `$agent`
+//! the socket of a key agent that a variable names, `$nameless` a socket without a file, `$included` a file of the working
+//! tree that git's configuration includes.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::Command;
 
@@ -84,6 +88,27 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ),
     Attempt("replace what says where git is", r#"rm -rf "$top/.git""#),
     Attempt("move what says where git is", r#"mv "$top/.git" "$top/g""#),
+    Attempt("write a file that git's configuration includes", r#"echo '[core]' >> "$included""#),
+    Attempt(
+        "replace a file that git's configuration includes",
+        r#"echo x > "$top/evil" && mv -f "$top/evil" "$included""#,
+    ),
+    Attempt(
+        "put another folder in the place of the one with that file",
+        r#"at=$(dirname "$included") && mv "$at" "$top/l4" && mkdir "$at" && echo x > "$included""#,
+    ),
+    Attempt(
+        "change the configuration of a submodule",
+        r#"echo '[core]' >> "$top/libs/sub/.git/config" || { mkdir "$top/libs/sub/.git" && echo x > "$top/libs/sub/.git/config"; }"#,
+    ),
+    Attempt(
+        "say where the repository of a submodule is",
+        r#"mv "$top/libs/sub/.git" "$top/l5" && echo x > "$top/libs/sub/.git" || echo x > "$top/libs/sub/.git""#,
+    ),
+    Attempt(
+        "put another repository in the place of a submodule",
+        r#"mv "$top/libs/sub" "$top/l6" && mkdir -p "$top/libs/sub/.git" || { mv "$top/libs" "$top/l6" && mkdir -p "$top/libs/sub/.git"; }"#,
+    ),
     Attempt(
         "move the branch",
         r#"git -C "$top" update-ref refs/heads/main HEAD~0 || echo x > "$common/refs/heads/main""#,
@@ -132,6 +157,10 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     ),
     Attempt("make a device", r#"mknod "$top/disk" b 254 0 && head -c1 "$top/disk""#),
     Attempt("read a disk", r#"for d in /dev/vda /dev/sda /dev/nvme0n1; do head -c1 "$d" && exit 0; done; exit 1"#),
+    Attempt(
+        "see the machine's devices",
+        r#"for d in kmsg mem kvm fuse loop-control tty0 vda sda nvme0n1; do test -e "/dev/$d" && exit 0; done; exit 1"#,
+    ),
     Attempt("write to the user's terminal", r"echo x > /dev/tty"),
     Attempt("become another user", r"su -c true nobody </dev/null || sudo -n true"),
     Attempt("write programs of the machine", r"echo x > /usr/local/bin/evil"),
@@ -143,6 +172,16 @@ pub(crate) const ATTEMPTS: &[Attempt] = &[
     Attempt(
         "reach services of the machine",
         r#"for s in /run/docker.sock /var/run/docker.sock /run/dbus/system_bus_socket /run/systemd/private; do test -e "$s" && exit 0; done; ls /run/user | grep ."#,
+    ),
+    Attempt("see what services of the machine keep", r"ls /run | grep ralphloop-break-out-bait"),
+    Attempt(
+        "be told where the user's key agent and screen are",
+        r"env | grep -E '^(SSH_AUTH_SOCK|DBUS_SESSION_BUS_ADDRESS|DISPLAY|WAYLAND_DISPLAY)='",
+    ),
+    Attempt("ask the user's key agent", r#"test -S "$agent""#),
+    Attempt(
+        "reach a program by a socket without a file",
+        r#"python3 -c 'import os, socket; socket.socket(socket.AF_UNIX).connect("\0" + os.environ["nameless"])'"#,
     ),
     Attempt("see temporary files of others", r"ls /tmp | grep ralphloop-break-out-bait"),
     Attempt(
@@ -184,7 +223,7 @@ fn script(attempts: &[&[Attempt]]) -> String {
              if [ $code = 0 ]; then echo \"{number} OUT\"; else echo \"{number} kept $code $(head -c 200 \"{file}\" | tr '\\n' ' ')\"; fi"
         );
     }
-    text.push_str("rm -rf \"$top\"/l1 \"$top\"/l2 \"$top\"/l3 \"$top\"/evil \"$top\"/c \"$top\"/g \"$top\"/disk\n");
+    text.push_str("rm -rf \"$top\"/l[1-6] \"$top\"/evil \"$top\"/c \"$top\"/g \"$top\"/disk\n");
     text
 }
 
@@ -210,7 +249,7 @@ fn prey(who: Who) -> Scene {
     put("home/notes", "");
     put("outside/notes", "mine\n");
     scene.program("tool", "#!/bin/sh\n");
-    for tool in ["mount", "umount", "unshare", "nsenter", "mknod", "su", "crontab", "chroot"] {
+    for tool in ["mount", "umount", "unshare", "nsenter", "mknod", "su", "crontab", "chroot", "python3"] {
         for folder in ["/usr/bin", "/bin", "/usr/sbin", "/sbin"] {
             let program = Path::new(folder).join(tool);
             if program.exists() && !scene.outside("tools").join(tool).exists() {
@@ -224,6 +263,20 @@ fn prey(who: Who) -> Scene {
     {
         scene.set_env(name, scene.outside(place));
     }
+    drop(UnixListener::bind(scene.outside("home/agent.sock")).unwrap());
+    for name in ["agent", "SSH_AUTH_SOCK"] {
+        scene.set_env(name, scene.outside("home/agent.sock"));
+    }
+    scene.set_env("DISPLAY", ":0");
+    scene.set_env("nameless", scene.root());
+    scene.write("settings/project.gitconfig", "");
+    scene.git(&["config", "include.path", "../settings/project.gitconfig"]);
+    scene.set_env("included", scene.path("settings/project.gitconfig"));
+    let submodule = scene.path("libs/sub");
+    std::fs::create_dir_all(&submodule).unwrap();
+    let submodule = submodule.to_str().unwrap();
+    scene.git(&["init", "-q", submodule]);
+    scene.git(&["-C", submodule, "commit", "-q", "--allow-empty", "-m", "Part"]);
     scene.set_env("common", scene.path(".git"));
     scene.set_env("binary", binary());
     scene.set_env("RALPHLOOP_SANDBOX", "workspace");
@@ -239,6 +292,8 @@ fn there_is_one(scene: &Scene, who: Who) -> bool {
     let said: serde_json::Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     let finding = said["findings"].as_array().unwrap().iter().find(|f| f["area"] == "sandbox").cloned().unwrap();
     eprintln!("SANDBOX ({who:?}): {}", finding["message"].as_str().unwrap());
+    let leaks = finding.to_string().contains("does not hold");
+    assert!(!leaks, "a sandbox that is there and leaks is not one that is missing: {finding}");
     if finding["level"] != "ok" {
         eprintln!("SKIPPED: nothing was proven of the sandbox, since this machine has none");
     }
@@ -299,10 +354,15 @@ fn try_all(scene: &Scene, who: Who, attempts: &[&[Attempt]], flags: &[&str]) -> 
          test \"$(echo \"$report\" | grep -c ' kept ')\" = \"$(grep -c ' kept ' report.txt)\"\n",
     );
     scene.commit_all("Plan");
-    let bait = std::env::temp_dir().join(format!("ralphloop-break-out-bait-{}", std::process::id()));
+    let name = format!("ralphloop-break-out-bait-{}", scene.root().file_name().unwrap().display());
+    let (bait, in_run) = (std::env::temp_dir().join(&name), Path::new("/run").join(&name));
     std::fs::write(&bait, "").unwrap();
+    // Root alone can put something there.
+    let in_run = std::fs::write(&in_run, "").is_ok().then_some(in_run);
     give_to(scene, who);
     let config = std::fs::read(scene.path(".git/config")).unwrap();
+    let nameless = SocketAddr::from_abstract_name(scene.root().as_os_str().as_encoded_bytes()).unwrap();
+    let _listening = UnixListener::bind_addr(&nameless).unwrap();
     let agent = format!("sh {}", agent.display());
     // The shell becomes the loop, so that its own number is known.
     let shell = "export loop=$$; exec \"$0\" \"$@\"";
@@ -314,7 +374,7 @@ fn try_all(scene: &Scene, who: Who, attempts: &[&[Attempt]], flags: &[&str]) -> 
     started.args(["run", "prd.json", "--headless", "--agent-command", &agent, "--gate", "sh gate.sh"]);
     started.args(["--max-retries", "0", "--max-repairs", "0"]).args(flags);
     let outcome = started.output().unwrap();
-    std::fs::remove_file(bait).unwrap();
+    in_run.into_iter().chain([bait]).for_each(|bait| std::fs::remove_file(bait).unwrap());
     let said = format!("{}\n{}", String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
     give_to(scene, Who::Myself);
     assert_eq!(outcome.status.code(), Some(0), "the agent kept inside lands its story\n{said}");

@@ -11,6 +11,7 @@ mod choosing;
 mod cleaning;
 mod clocks;
 mod closing;
+mod cradle_gone;
 mod crash;
 mod dialects;
 mod doctor;

@@ -65,8 +65,10 @@ fn an_agent_in_a_worktree_stays_inside_if_that_is_asked_for() {
 
 /// Whether there was a sandbox; a machine that has none says so, and then nothing can be tested.
 #[expect(clippy::print_stderr, reason = "whoever reads what the tests said has to know")]
+#[track_caller]
 fn sandboxed(outcome: &Outcome) -> bool {
     let there = outcome.stderr.contains("the sandbox `");
+    assert!(!outcome.stderr.contains("does not hold"), "a sandbox that is there and leaks: {}", outcome.stderr);
     if !there {
         eprintln!("SKIPPED: this machine has no sandbox: {}", outcome.stderr);
     }
@@ -94,6 +96,18 @@ fn folders_that_the_user_opens_can_be_written_and_one_that_holds_everything_cann
     scene.write("ralphloop.toml", "sandbox_write = [\"~\"]\n");
     scene.commit_all("Too wide");
     run(&scene, &flags).exits(6).says("cannot be opened to the sandbox");
+}
+
+#[test]
+fn what_an_agents_own_settings_say_to_run_is_not_written_from_inside() {
+    let scene = with_agent("echo x > \"$HOME/.claude/settings.json\"; echo x > \"$HOME/.claude/memory\"");
+    std::fs::create_dir(scene.outside("home/.claude")).unwrap();
+    std::fs::write(scene.outside("home/.claude/settings.json"), "{}").unwrap();
+    let outcome = run(&scene, &[&["--agent-format", "claude", "--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        assert_eq!(std::fs::read_to_string(scene.outside("home/.claude/memory")).unwrap(), "x\n", "{}", outcome.stderr);
+        assert_eq!(std::fs::read_to_string(scene.outside("home/.claude/settings.json")).unwrap(), "{}");
+    }
 }
 
 /// A server on this machine that greets whoever comes, until the test is over.

@@ -13,6 +13,10 @@ use crate::process::{Call, Capture, Environment, Exit, Limits, Ownership, SpawnE
 /// The oldest git that knows everything that is asked of it (`rev-parse --path-format`).
 pub const MINIMUM_VERSION: (u32, u32) = (2, 31);
 
+/// For what compares the working tree after an agent was in it: otherwise git would call itself in each submodule, and do
+/// there what the configuration says that it finds.
+pub(super) const OF_SUBMODULES_COMMITS_ONLY: &str = "--ignore-submodules=dirty";
+
 /// Bytes of output that a call may make, per stream, unless it says otherwise.
 const MAX_OUTPUT: usize = 256 * 1024 * 1024;
 

@@ -14,6 +14,7 @@ pub use super::guard::Guard;
 pub use super::holdback::{HeldBack, HoldBack};
 
 use super::checkpoint::{Checkpoint, CheckpointError};
+use super::command::OF_SUBMODULES_COMMITS_ONLY;
 use super::head::{HeadError, read_head};
 use super::holdback;
 use super::inspect::{Difference, differences};
@@ -340,7 +341,8 @@ impl Repository {
                 let args = ["diff-tree", "-r", "-z", "--name-only", &expected, &tree];
                 changed_by_hooks = self.read().args(args).run().await?.items().map(path).collect();
             }
-            let args = ["status", "--porcelain", "-z", "--untracked-files=no", "--no-renames"];
+            let args =
+                ["status", OF_SUBMODULES_COMMITS_ONLY, "--porcelain", "-z", "--untracked-files=no", "--no-renames"];
             left_dirty =
                 self.read().args(args).run().await?.items().filter_map(|item| item.get(3..)).map(path).collect();
         }

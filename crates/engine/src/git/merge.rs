@@ -8,6 +8,7 @@ use std::sync::Arc;
 use ralphloop_core::ids::CommitId;
 
 use super::checkpoint::{Checkpoint, CheckpointError};
+use super::command::OF_SUBMODULES_COMMITS_ONLY;
 use super::inspect::differences;
 use super::keep::KeepError;
 use super::record::{Class, Node, Record, RelPath, is_within};
@@ -162,7 +163,8 @@ impl Repository {
         self.write().env("GIT_INDEX_FILE", &index).args(["read-tree", tree]).run().await?;
         // Its answer says only that something differs.
         self.write().env("GIT_INDEX_FILE", &index).args(["update-index", "-q", "--refresh"]).answer().await?;
-        let changed = self.read().env("GIT_INDEX_FILE", &index).args(["diff-files", "--name-only", "-z"]).run().await?;
+        let changed = ["diff-files", OF_SUBMODULES_COMMITS_ONLY, "--name-only", "-z"];
+        let changed = self.read().env("GIT_INDEX_FILE", &index).args(changed).run().await?;
         let others = ["ls-files", "--others", "--exclude-standard", "-z"];
         let new = self.read().env("GIT_INDEX_FILE", &index).args(others).run().await?;
         drop(std::fs::remove_file(&index));

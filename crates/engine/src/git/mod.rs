@@ -38,6 +38,7 @@ mod trailers;
 mod walk;
 mod worktree;
 
+use std::collections::BTreeSet;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -189,6 +190,8 @@ struct Memory {
     looked: Option<Looked>,
     /// Git's newest answers, and what was there then.
     answers: Option<Arc<answers::Kept>>,
+    /// Where submodules ever were.
+    nested: BTreeSet<record::RelPath>,
 }
 
 /// When a tree was walked.
@@ -277,6 +280,19 @@ impl Repository {
 
     fn store(&self) -> &Store {
         &self.shared.store
+    }
+
+    /// The folders of the working tree that are repositories of their own to git, as the index has them or had them before:
+    /// whoever works in the tree could have changed it since.
+    pub(crate) fn nested(&self) -> Vec<PathBuf> {
+        // One that cannot be read ends the run elsewhere.
+        let now = index::Index::read(&self.places().git_dir, self.shared.hash).map(|index| index.submodules());
+        let mut nested = Vec::new();
+        self.remember(|memory| {
+            memory.nested.extend(now.unwrap_or_default());
+            nested.extend(memory.nested.iter().map(|at| self.places().top.join(path(at))));
+        });
+        nested
     }
 
     fn remember(&self, change: impl FnOnce(&mut Memory)) {

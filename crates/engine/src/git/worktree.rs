@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 use ralphloop_core::ids::CommitId;
 
+use super::command::OF_SUBMODULES_COMMITS_ONLY;
 use super::index::{Index, IndexError};
 use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits};
 
@@ -62,7 +63,7 @@ impl Repository {
 
     /// Tracked files are as the commit has them.
     pub async fn is_as_committed(&self) -> bool {
-        let args = ["diff-index", "--quiet", "HEAD", "--"];
+        let args = ["diff-index", "--quiet", OF_SUBMODULES_COMMITS_ONLY, "HEAD", "--"];
         // What only its time says to have changed is looked at by `update-index`, whose answer says no more than that.
         let refreshed = self.write().args(["update-index", "-q", "--refresh"]).answer().await.is_ok();
         refreshed && self.read().args(args).answer().await.is_ok_and(|answer| answer.success())

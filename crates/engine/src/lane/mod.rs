@@ -146,10 +146,10 @@ impl Parts {
         let Some(sandbox) = &self.shared.sandbox else { return call };
         let places = self.repository.places();
         if call.cwd.starts_with(&places.top) {
-            return sandbox.around(call, role, places, &self.temporary);
+            return sandbox.around(call, role, places, self.repository.nested(), &self.temporary);
         }
         let elsewhere = Places { top: call.cwd.clone(), git_dir: places.common_dir.clone(), ..places.clone() };
-        sandbox.around(call, role, &elsewhere, &self.temporary)
+        sandbox.around(call, role, &elsewhere, Vec::new(), &self.temporary)
     }
 
     /// Remembers the tree that was found, or that nobody knows it any more; returns what was known before.

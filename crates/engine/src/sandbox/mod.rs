@@ -159,11 +159,19 @@ impl Sandbox {
     pub fn confine_to(&self, call: Call, top: &Path, temporary: &Path) -> Call {
         let git_dir = top.join(".git");
         let places = Places { top: top.to_owned(), project: top.to_owned(), common_dir: git_dir.clone(), git_dir };
-        self.around(call, Role::Gate, &places, temporary)
+        self.around(call, Role::Gate, &places, Vec::new(), temporary)
     }
 
-    /// The same call, confined to the working tree at `places`, with `temporary` for temporary files.
-    pub(crate) fn around(&self, call: Call, role: Role<'_>, places: &Places, temporary: &Path) -> Call {
+    /// The same call, confined to the working tree at `places`, in which other repositories lie at `nested`, with `temporary`
+    /// for temporary files.
+    pub(crate) fn around(
+        &self,
+        call: Call,
+        role: Role<'_>,
+        places: &Places,
+        nested: Vec<PathBuf>,
+        temporary: &Path,
+    ) -> Call {
         let home = home();
         let below = |path: &&str| home.as_ref().map(|home| home.join(path));
         let mut own = Own { writable: Vec::new(), readable: self.terms.read.clone(), ..Own::default() };
@@ -184,12 +192,14 @@ impl Sandbox {
         own.hidden.extend(others.flat_map(|other| other.sign_in.files).filter_map(below));
         let ground = Ground {
             places: places.clone(),
+            nested,
             temporary: temporary.to_owned(),
             blank: self.blank.clone(),
             state: self.state.clone(),
             home,
             machine_temporary: std::env::temp_dir(),
             runtime: runtime_folders(),
+            sockets: std::env::vars_os().flat_map(|(_, value)| plan::places_in(&value)).collect(),
             path: std::env::var_os("PATH").unwrap_or_default(),
         };
         let reach = match (self.level, role) {

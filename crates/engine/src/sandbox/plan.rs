@@ -1,7 +1,9 @@
 //! What a level means for a program: which folders it can write, which it cannot see, which network it has. Looks at what is
 //! there, changes nothing.
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use super::Level;
@@ -69,6 +71,31 @@ const SECRETS: &[&str] = &[
     ".psql_history",
     ".mysql_history",
     ".config/ralphloop",
+    // Key agents and engines of containers whose sockets lie in the home folder.
+    ".1password",
+    ".bitwarden-ssh-agent.sock",
+    ".colima",
+    ".lima",
+    ".orbstack/run",
+    ".rd",
+    // Further sign-ins.
+    ".authinfo",
+    ".authinfo.gpg",
+    ".cache/huggingface/token",
+    ".composer/auth.json",
+    ".config/composer/auth.json",
+    ".config/gopass",
+    ".config/hcloud",
+    ".config/ngrok",
+    ".config/stripe",
+    ".databrickscfg",
+    ".kaggle",
+    ".local/share/atuin",
+    ".msmtprc",
+    ".ollama/id_ed25519",
+    ".pulumi/credentials.json",
+    ".subversion/auth",
+    ".wrangler",
 ];
 
 /// Files of the machine that root can read and nobody confined may.
@@ -137,6 +164,8 @@ const TOOLS: &[&str] = &[
 pub(crate) struct Ground {
     /// The working tree that may be written.
     pub(crate) places: Places,
+    /// Folders in it that are repositories of their own to git: submodules, also those that are not there yet.
+    pub(crate) nested: Vec<PathBuf>,
     /// What the program has for temporary files, in place of the machine's folders for them.
     pub(crate) temporary: PathBuf,
     /// An empty file that nobody may read: what hidden files look like.
@@ -148,6 +177,8 @@ pub(crate) struct Ground {
     pub(crate) machine_temporary: PathBuf,
     /// Where sockets of the user's programs are, ours among them.
     pub(crate) runtime: Vec<PathBuf>,
+    /// What the user's variables name: of these the sockets are doors, wherever they lie.
+    pub(crate) sockets: Vec<PathBuf>,
     /// The search path of programs.
     pub(crate) path: OsString,
 }
@@ -200,6 +231,12 @@ pub(crate) fn plan(level: Level, network: Network, ground: &Ground, own: &Own) -
             plan.read(&git_dir.join(file));
         }
     }
+    for nested in &ground.nested {
+        plan.keep_repository(nested, top);
+    }
+    for included in included(common_dir) {
+        plan.keep(&included, top);
+    }
     own.writable.iter().for_each(|path| plan.write(path));
     own.kept.iter().for_each(|path| plan.read(path));
     // What is hidden is hidden whatever is said of the folders around it.
@@ -207,7 +244,39 @@ pub(crate) fn plan(level: Level, network: Network, ground: &Ground, own: &Own) -
     for secret in MACHINE_SECRETS {
         plan.hide(Path::new(secret));
     }
+    ground.sockets.iter().for_each(|path| plan.hide_socket(path));
     plan.finish(network)
+}
+
+/// The absolute paths that the value of a variable names: `/run/agent`, `unix:///run/docker.sock`,
+/// `unix:path=/run/bus,guid=0f`, `/tmp/tmux-0/default,123,0`.
+pub(super) fn places_in(value: &OsStr) -> Vec<PathBuf> {
+    let parts = value.as_bytes().split(|byte| matches!(byte, b',' | b';' | b':' | b'='));
+    let places = parts.filter(|part| part.starts_with(b"/"));
+    places.map(|part| PathBuf::from(OsStr::from_bytes(part))).collect()
+}
+
+/// The files that git's configuration includes, as far as they are there. Whoever writes one of them has commands run where
+/// git is called next, which is outside.
+fn included(common_dir: &Path) -> Vec<PathBuf> {
+    let mut files = vec![common_dir.join("config")];
+    let mut at = 0;
+    // Git itself follows them to a depth of ten.
+    while let Some(file) = files.get(at).filter(|_| at < 100).cloned() {
+        at += 1;
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        for line in text.lines() {
+            // No other section of git's has a path that is a file of settings; one file more that is kept harms nobody.
+            let Some((_, value)) = line.split_once('=').filter(|(name, _)| name.trim().eq_ignore_ascii_case("path"))
+            else {
+                continue;
+            };
+            let value = value.trim().trim_matches('"');
+            let found = file.parent().and_then(|folder| std::fs::canonicalize(folder.join(value)).ok());
+            files.extend(found.filter(|found| found.is_file() && !files.contains(found)));
+        }
+    }
+    files.split_off(1)
 }
 
 struct Plan<'a> {
@@ -236,6 +305,48 @@ impl Plan<'_> {
 
     fn write(&mut self, path: &Path) {
         self.itself(path, true);
+    }
+
+    /// Read and not written, wherever it lies in the working tree; and no folder around it is moved away to put another in
+    /// its place.
+    fn keep(&mut self, path: &Path, top: &Path) {
+        let inner: Vec<&Path> =
+            path.ancestors().skip(1).take_while(|around| *around != top && around.starts_with(top)).collect();
+        let Ok(source) = std::fs::canonicalize(path) else { return };
+        if !source.starts_with(top) {
+            return;
+        }
+        for around in inner {
+            let source = around.as_os_str().to_owned();
+            self.placed.entry(around.to_owned()).or_insert(What::From { source, writable: true });
+        }
+        self.placed.insert(source.clone(), What::From { source: source.into(), writable: false });
+    }
+
+    /// A repository in the working tree: its files are written, what makes it a repository is not. Git looks into it whenever
+    /// it looks at the working tree, and does what its configuration says.
+    fn keep_repository(&mut self, folder: &Path, top: &Path) {
+        let git = folder.join(".git");
+        if std::fs::symlink_metadata(&git).is_ok() {
+            self.keep(&git, top);
+        } else {
+            self.keep(folder, top);
+        }
+    }
+
+    /// A socket that a variable names, unless it is out of sight already, or somebody has opened it.
+    fn hide_socket(&mut self, path: &Path) {
+        let Ok(real) = std::fs::canonicalize(path) else { return };
+        let is_socket = std::fs::symlink_metadata(&real).is_ok_and(|found| found.file_type().is_socket());
+        let around = real.ancestors().find_map(|around| Some((around, self.placed.get(around)?)));
+        let is_as_it_is = match around {
+            None => true,
+            Some((around, What::From { source, .. })) => around != real && Path::new(source) == around,
+            Some((_, What::Empty { .. })) => false,
+        };
+        if is_socket && is_as_it_is {
+            self.hide(&real);
+        }
     }
 
     fn hide(&mut self, path: &Path) {
@@ -297,5 +408,69 @@ impl Plan<'_> {
             Placed { path: path.into(), what }
         });
         Confinement { placed: placed.collect(), network }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_that_variables_name_are_found_in_every_writing() {
+        for (value, places) in [
+            ("/home/u/.agent/sock", &["/home/u/.agent/sock"][..]),
+            ("unix:///home/u/docker.sock", &["///home/u/docker.sock"]),
+            ("unix:path=/home/u/bus,guid=0f", &["/home/u/bus"]),
+            ("/tmp/tmux-0/default,123,0", &["/tmp/tmux-0/default"]),
+            ("/bin:/usr/bin", &["/bin", "/usr/bin"]),
+            ("words, and a/path", &[]),
+        ] {
+            let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
+            assert_eq!(places_in(OsStr::new(value)), places, "{value}");
+        }
+    }
+
+    #[test]
+    fn where_the_users_sockets_are_is_out_of_sight() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = std::fs::canonicalize(folder.path()).unwrap();
+        for name in ["tree/.git", "runtime", "tmp"] {
+            std::fs::create_dir_all(top.join(name)).unwrap();
+        }
+        let git = top.join("tree/.git");
+        let places =
+            Places { top: top.join("tree"), project: top.join("tree"), git_dir: git.clone(), common_dir: git.clone() };
+        let ground = Ground {
+            places,
+            nested: Vec::new(),
+            temporary: top.join("tmp"),
+            blank: top.join("blank"),
+            state: git.join("ralphloop"),
+            home: None,
+            machine_temporary: top.join("tmp"),
+            runtime: vec![top.join("runtime")],
+            sockets: Vec::new(),
+            path: OsString::new(),
+        };
+        let plan = plan(Level::Workspace, Network::Machine, &ground, &Own::default());
+        let runtime = plan.placed.iter().find(|placed| placed.path() == top.join("runtime"));
+        assert_eq!(runtime.map(|placed| &placed.what), Some(&What::Empty { open: false }));
+    }
+
+    #[test]
+    fn files_that_gits_configuration_includes_are_found_also_one_by_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = std::fs::canonicalize(folder.path()).unwrap();
+        let write = |name: &str, text: &str| {
+            std::fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
+            std::fs::write(top.join(name), text).unwrap();
+        };
+        write(
+            ".git/config",
+            "[core]\n\tbare = false\n[include]\n\tpath = ../one\n[includeIf \"x\"]\n Path=\"../none\"\n",
+        );
+        write("one", "[include]\n\tpath = sub/two\n");
+        write("sub/two", "[include]\n\tpath = ../one\n");
+        assert_eq!(included(&top.join(".git")), [top.join("one"), top.join("sub/two")]);
     }
 }
