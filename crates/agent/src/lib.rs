@@ -7,6 +7,7 @@
 mod acp;
 pub mod builtin;
 pub mod chain;
+mod choice_error;
 mod classify;
 mod claude;
 pub mod client;

@@ -209,6 +209,16 @@ fn codex_claims_falsely_and_repairs() {
     claims_falsely_and_repairs("codex", 1000);
 }
 
+/// A model that the client knows to think: of others it sends no effort.
+#[test]
+fn codex_asks_the_model_for_the_effort_that_was_named() {
+    let (scene, api) = world("codex", ModelScript::new().story(honest()));
+    scene.run(&["run", "prd.json", "--headless", "--no-gates", "--agent", "codex:gpt-5:high"]).exits(0);
+    landed(&scene);
+    let asked: serde_json::Value = serde_json::from_slice(&api.requests()[0].body).unwrap();
+    assert_eq!(asked["reasoning"]["effort"], "high", "{}", asked["reasoning"]);
+}
+
 #[test]
 fn codex_hangs_and_is_tried_again() {
     hangs_and_is_tried_again("codex", 2);
