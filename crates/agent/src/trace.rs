@@ -87,6 +87,14 @@ pub(crate) trait Dialect: fmt::Debug + Send {
     fn replies(&mut self) -> Vec<u8> {
         Vec::new()
     }
+
+    /// What asks the client to end what it is doing, as things are now; nothing where there is no such word.
+    fn farewell(&self) -> &[u8] {
+        &[]
+    }
+
+    /// The client is about to be ended.
+    fn wind_up(&mut self) {}
 }
 
 /// A stream of JSON lines on its way through a dialect.
@@ -116,6 +124,14 @@ impl Events {
 
     pub(crate) fn replies(&mut self) -> Vec<u8> {
         self.dialect.replies()
+    }
+
+    pub(crate) fn farewell(&self) -> &[u8] {
+        self.dialect.farewell()
+    }
+
+    pub(crate) fn wind_up(&mut self) {
+        self.dialect.wind_up();
     }
 
     pub(crate) fn finish(mut self, notes: &mut Notes, out: &mut Vec<AgentEvent>) -> (Seen, Usage) {
