@@ -151,7 +151,7 @@ pub fn conversation(data: &[u8]) {
     let replies = read_twice(data, || Decoder::talking(errand(), LOOP_AFTER));
     let lines = replies.split_inclusive(|byte| *byte == b'\n');
     assert!(lines.clone().all(|line| line.ends_with(b"\n")), "half a message");
-    let lines_of_data = data.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
+    let lines_of_data = data.iter().filter(|byte| **byte == b'\n').count() + 1;
     assert!(lines.count() <= 1 + lines_of_data, "more answers than questions");
 }
 
@@ -172,6 +172,7 @@ fn decoded(mut decoder: Decoder, data: &[u8], piece: usize) -> (Vec<AgentEvent>,
     for bytes in data.chunks(piece) {
         decoder.push(Stream::Stdout, bytes, &mut events);
         replies.extend(decoder.replies());
+        assert!(decoder.farewell().is_empty() || decoder.farewell().ends_with(b"\n"), "half a farewell");
     }
     let clock = Clock { now: Timestamp(1_760_000_000_000), zone: TimeZone::UTC };
     let ending = Ending {

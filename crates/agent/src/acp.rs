@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::classify::class_of_failure;
 use crate::event::AgentEvent;
 use crate::lenient::{Number, ObjectOrText, Text};
+use crate::plan;
 use crate::trace::{Dialect, Sink, Terminal};
 
 /// The protocol's version that is spoken.
@@ -91,6 +92,8 @@ struct Update<'a> {
     raw_input: Option<&'a RawValue>,
     #[serde(borrow)]
     raw_output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    entries: Option<&'a RawValue>,
     #[serde(borrow)]
     cost: ObjectOrText<'a, Cost<'a>>,
     /// What an agent adds of its own; Codex tells its failures there.
@@ -282,6 +285,7 @@ impl Acp {
                 self.pass_on(sink);
                 self.tool(kind == "tool_call", update, sink);
             }
+            "plan" => sink.plans(update.entries.map(|list| plan::of_list(list.get())).unwrap_or_default()),
             "usage_update" => {
                 if let Some(cost) = update.cost.object().filter(|cost| cost.currency.is("USD")) {
                     self.usage.cost = cost.amount.0.map(Usd::from_dollars);

@@ -24,6 +24,7 @@ mod lines;
 mod notes;
 mod opencode;
 mod pi;
+pub mod plan;
 pub mod prices;
 pub mod prompt;
 pub mod redact;

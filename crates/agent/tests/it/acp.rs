@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use ralphloop_agent::decoder::{Clock, Decoder, Ending, Errand, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::{AgentEvent, Stream};
+use ralphloop_agent::plan::in_full;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim};
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::signal::SignalGrammar;
@@ -63,6 +64,8 @@ fn a_conversation_gives_the_prompt_answers_what_is_asked_and_comes_to_its_end() 
     assert_eq!((&report.end, &report.claim), (&AgentEnd::Finished, &Claim::Complete));
     assert_eq!((report.usage.input_tokens, report.usage.output_tokens), (Some(100), Some(9)));
     assert_eq!(report.usage.cost.map(ralphloop_core::units::Usd::dollars), Some(0.25));
+    let planned = |event: &AgentEvent| matches!(event, AgentEvent::Plan { steps } if in_full(steps) == "[ ] x");
+    assert!(events.iter().any(planned), "{events:?}");
     assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolFinished { ok: true, .. })), "{events:?}");
 }
 

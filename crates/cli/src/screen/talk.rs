@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ralphloop_agent::client::Format;
 use ralphloop_agent::decoder::Decoder;
 use ralphloop_agent::event::{AgentEvent, Stream};
+use ralphloop_agent::plan;
 use ralphloop_engine::follow::Changes;
 use ralphloop_engine::transcript::frames::{Frame, Frames};
 use ralphloop_engine::transcript::{self, Record, TranscriptError};
@@ -148,6 +149,7 @@ fn entry(record: &Record, event: AgentEvent, format: Format) -> Option<Entry> {
         AgentEvent::ToolStarted { name, input, .. } => (EntryKind::Tool, format!("{name}  {input}")),
         AgentEvent::ToolFinished { ok: true, output, .. } => (EntryKind::ToolOutput, output),
         AgentEvent::ToolFinished { ok: false, output, .. } => (EntryKind::ToolFailed, output),
+        AgentEvent::Plan { steps } => (EntryKind::Plan, plan::in_full(&steps)),
         AgentEvent::Repeating { call, times } => (EntryKind::Note, format!("the same call {times} times: {call}")),
         AgentEvent::Retrying { attempt, of, why, .. } => {
             (EntryKind::Note, format!("tries again ({attempt} of {of}): {why}"))

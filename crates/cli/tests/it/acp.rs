@@ -13,6 +13,7 @@ while read -r line; do
     *'"session/new"'*) echo '{"jsonrpc":"2.0","id":2,"result":{"sessionId":"s-7"}}' ;;
     *'"session/prompt"'*)
       echo half > lamp.txt
+      echo '{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"plan","entries":[{"content":"Look at sk-ant-api03-'"$SECRET"'","status":"completed"},{"content":"Light it","status":"in_progress"}]}}}'
       echo '{"jsonrpc":"2.0","method":"session/update","params":{"update":{"sessionUpdate":"tool_call","toolCallId":"t","title":"busy"}}}'
       touch ../tmp/busy ;;
     *'"session/cancel"'*'"s-7"'*)
@@ -25,9 +26,15 @@ done
 const RUN: [&str; 8] =
     ["run", "prd.json", "--headless", "--no-gates", "--agent-format", "acp", "--agent-command", "talker"];
 
+/// What is masked wherever the agent says it.
+fn secret() -> String {
+    "q7Zt".repeat(24)
+}
+
 fn world() -> Scene {
-    let scene = prd_scene(&[story("S1", "Alpha")], &AgentScript::new());
+    let mut scene = prd_scene(&[story("S1", "Alpha")], &AgentScript::new());
     scene.program("talker", AGENT);
+    scene.set_env("SECRET", secret());
     scene
 }
 
@@ -44,9 +51,11 @@ fn a_stop_tells_the_agent_to_cancel_its_turn_before_it_is_sent_signals() {
     let running = scene.start(&RUN);
     scene.wait_for_file(&scene.outside("tmp/busy"));
     scene.run(&["stop", "--now"]).exits(0);
-    running.wait().exits(4);
+    running.wait().exits(4).says("Plan of S1#1: 1 of 2 done; now: Light it");
     was_cancelled_and_put_back(&scene);
     assert_eq!(scene.state_of("S1"), "pending", "no attempt is charged");
+    let log = scene.run(&["log", "--story", "S1", "--attempt", "1"]).exits(0);
+    log.says("[>] Light it").says("[x] Look at").never_says(&secret());
 }
 
 #[test]

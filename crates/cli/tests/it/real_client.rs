@@ -164,6 +164,21 @@ fn hangs_and_is_tried_again(client: &str, hung_at: usize) {
     assert_eq!(scene.story("S1")["attempts"], 2);
 }
 
+/// A model that never answers, and a person who stops the run in the midst of that and takes it up again. No clock of ours
+/// takes part, so that no machine is too slow for it.
+fn hangs_is_stopped_and_taken_up_again(client: &str, hung_at: usize) {
+    let (scene, api) = world(client, ModelScript::new().story(honest().fault(hung_at, 1, FaultKind::Hang)));
+    let running = scene.start(&[&["run", "prd.json", "--headless"], agent(client)].concat());
+    assert!(api.wait_for_hang(PATIENCE), "{client} did not get so far");
+    scene.run(&["stop", "--now"]).exits(0);
+    running.wait().exits(4);
+    assert_eq!(scene.landed_subjects(), Vec::<String>::new());
+    scene.tree_is_clean();
+    scene.nothing_runs();
+    scene.run(&["resume"]).exits(0);
+    landed(&scene);
+}
+
 /// Stopped in the middle of a tool that ignores it, whose children would go on.
 fn is_stopped(client: &str) {
     let busy = StoryScript::when(&["Bulb"])
@@ -327,4 +342,14 @@ fn gemini_over_acp_hits_a_limit() {
 #[test]
 fn opencode_over_acp_claims_falsely_and_repairs() {
     claims_falsely_and_repairs("opencode acp", None);
+}
+
+#[test]
+fn opencode_over_acp_hangs_is_stopped_and_taken_up_again() {
+    hangs_is_stopped_and_taken_up_again("opencode acp", 2);
+}
+
+#[test]
+fn opencode_over_acp_is_stopped() {
+    is_stopped("opencode acp");
 }

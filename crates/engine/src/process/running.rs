@@ -219,7 +219,7 @@ impl Running {
     /// seconds to report its result. Empty if it knows no such word.
     pub fn part_with(&mut self, farewell: &[u8]) {
         if self.farewell != farewell {
-            self.farewell = farewell.to_owned();
+            farewell.clone_into(&mut self.farewell);
         }
     }
 
