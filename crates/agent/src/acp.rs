@@ -370,6 +370,10 @@ impl Dialect for Acp {
         true
     }
 
+    fn pause(&mut self, sink: &mut Sink<'_>) {
+        self.pass_on(sink);
+    }
+
     fn finish(&mut self, sink: &mut Sink<'_>) {
         self.pass_on(sink);
     }

@@ -106,6 +106,14 @@ impl Decoder {
         }
     }
 
+    /// Adds to `out` what was read and not told yet, for who looks at a stream that goes on or was cut off: a message that
+    /// comes in pieces is told in one otherwise.
+    pub fn pause(&mut self, out: &mut Vec<AgentEvent>) {
+        if let OfFormat::Events(events) = &mut self.format {
+            events.pause(&mut self.notes, out);
+        }
+    }
+
     /// The report, once the process is gone and both streams are read. Adds the events of last lines without a newline
     /// to `out`.
     pub fn finish(self, ending: Ending<'_>, out: &mut Vec<AgentEvent>) -> AgentReport {

@@ -77,6 +77,9 @@ pub(crate) trait Dialect: fmt::Debug + Send {
     /// Takes a line that begins like an object. False if it is no event of this client: broken, or of a type that is not known.
     fn line(&mut self, line: &str, sink: &mut Sink<'_>) -> bool;
 
+    /// Tells what was read and not told yet, though more of it may come.
+    fn pause(&mut self, _sink: &mut Sink<'_>) {}
+
     /// The stream is over: the last chance to settle how the call ended.
     fn finish(&mut self, sink: &mut Sink<'_>);
 
@@ -121,6 +124,11 @@ impl Events {
     pub(crate) fn stdout(&mut self, bytes: &[u8], notes: &mut Notes, out: &mut Vec<AgentEvent>) {
         let Self { lines, trace, dialect } = self;
         lines.push(bytes, |line| one_line(&line, dialect.as_mut(), trace, notes, out));
+    }
+
+    pub(crate) fn pause(&mut self, notes: &mut Notes, out: &mut Vec<AgentEvent>) {
+        let Self { trace, dialect, .. } = self;
+        dialect.pause(&mut Sink { trace, notes, out });
     }
 
     pub(crate) fn replies(&mut self) -> Vec<u8> {

@@ -38,6 +38,10 @@ pub(super) fn of_call(folder: &RunFolder, attempt: &AttemptId, call: CallNumber)
             }
         }
     }
+    decoder.pause(&mut events);
+    for event in &events {
+        tell(event, &mut text);
+    }
     text
 }
 
