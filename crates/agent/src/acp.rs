@@ -285,7 +285,10 @@ impl Acp {
                 self.pass_on(sink);
                 self.tool(kind == "tool_call", update, sink);
             }
-            "plan" => sink.plans(update.entries.map(|list| plan::of_list(list.get())).unwrap_or_default()),
+            "plan" => {
+                self.pass_on(sink);
+                sink.plans(update.entries.map(|list| plan::of_list(list.get())).unwrap_or_default());
+            }
             "usage_update" => {
                 if let Some(cost) = update.cost.object().filter(|cost| cost.currency.is("USD")) {
                     self.usage.cost = cost.amount.0.map(Usd::from_dollars);
