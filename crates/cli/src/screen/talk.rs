@@ -344,8 +344,8 @@ mod tests {
                 (EntryKind::Agent, "Done.".to_owned())
             ]
         );
-        let plain = seen(&[(Of::Out, "just words\n")]);
-        assert_eq!(plain, [(EntryKind::Output, "just words".to_owned())]);
+        let words = seen(&[(Of::Out, "just words\n")]);
+        assert_eq!(words, [(EntryKind::Output, "just words".to_owned())]);
     }
 
     #[test]
