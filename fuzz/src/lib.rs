@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use ralphloop_agent::client::Format;
-use ralphloop_agent::decoder::{Clock, Decoder, Ending, LOOP_AFTER, ProcessEnd};
+use ralphloop_agent::decoder::{Clock, Decoder, Ending, Errand, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::{AgentEvent, Stream};
 use ralphloop_core::evidence::AgentReport;
 use ralphloop_core::ids::StoryId;
@@ -15,6 +15,9 @@ use ralphloop_spec::{Reading, SpecFiles, SpecText, Written, apply, check, conver
 
 /// Items of a file that are marked, at most: the first ones show what the others would.
 const MARKED: usize = 6;
+
+/// What an agent is asked.
+const PROMPT: &str = "Do the task.\nSay <promise>COMPLETE</promise>.";
 
 /// So many bytes of a stream come on the standard error too.
 const ON_STDERR: usize = 64;
@@ -138,19 +141,38 @@ fn landing(scheme: Scheme, data: &[u8], own: &StoryId, before: &Plan) {
 
 /// A decoder of an agent's output: the same however the stream is cut, and bounded.
 pub fn stream(format: Format, data: &[u8]) {
-    let (whole, report) = decoded(format, data, data.len().max(1));
-    let (pieces, same_report) = decoded(format, data, 1 + data.first().copied().unwrap_or(0) as usize % 7);
-    assert_eq!(whole, pieces);
-    assert_eq!(report, same_report);
-    assert!(report.last_words.len() <= 1100, "{} bytes of last words", report.last_words.len());
+    read_twice(data, || Decoder::new(format, PROMPT, LOOP_AFTER));
 }
 
-fn decoded(format: Format, data: &[u8], piece: usize) -> (Vec<AgentEvent>, AgentReport) {
-    let mut decoder = Decoder::new(format, "Do the task.\nSay <promise>COMPLETE</promise>.", LOOP_AFTER);
+/// The same of an agent that is talked with, whatever it says: it is answered in whole messages, and no more often than it spoke.
+pub fn conversation(data: &[u8]) {
+    stream(Format::Acp, data);
+    let errand = || Errand { prompt: PROMPT.to_owned(), folder: "/work".to_owned() };
+    let replies = read_twice(data, || Decoder::talking(errand(), LOOP_AFTER));
+    let lines = replies.split_inclusive(|byte| *byte == b'\n');
+    assert!(lines.clone().all(|line| line.ends_with(b"\n")), "half a message");
+    let lines_of_data = data.iter().filter(|byte| **byte == b'\n').count() + 1;
+    assert!(lines.count() <= 1 + lines_of_data, "more answers than questions");
+}
+
+/// Reads a stream whole and in pieces; what is to be said to the agent is the same, too.
+fn read_twice(data: &[u8], decoder: impl Fn() -> Decoder) -> Vec<u8> {
+    let whole = decoded(decoder(), data, data.len().max(1));
+    let pieces = decoded(decoder(), data, 1 + data.first().copied().unwrap_or(0) as usize % 7);
+    assert_eq!(whole, pieces);
+    let (_, replies, report) = whole;
+    assert!(report.last_words.len() <= 1100, "{} bytes of last words", report.last_words.len());
+    replies
+}
+
+fn decoded(mut decoder: Decoder, data: &[u8], piece: usize) -> (Vec<AgentEvent>, Vec<u8>, AgentReport) {
     let mut events = Vec::new();
+    let mut replies = decoder.replies();
     decoder.push(Stream::Stderr, &data[..data.len().min(ON_STDERR)], &mut events);
     for bytes in data.chunks(piece) {
         decoder.push(Stream::Stdout, bytes, &mut events);
+        replies.extend(decoder.replies());
+        assert!(decoder.farewell().is_empty() || decoder.farewell().ends_with(b"\n"), "half a farewell");
     }
     let clock = Clock { now: Timestamp(1_760_000_000_000), zone: TimeZone::UTC };
     let ending = Ending {
@@ -162,5 +184,5 @@ fn decoded(format: Format, data: &[u8], piece: usize) -> (Vec<AgentEvent>, Agent
         sign_in: None,
     };
     let report = decoder.finish(ending, &mut events);
-    (events, report)
+    (events, replies, report)
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::classify::class_of_failure;
 use crate::event::AgentEvent;
 use crate::lenient::{Number, ObjectOrText, Text};
+use crate::plan;
 use crate::trace::{Dialect, Sink, Terminal};
 
 /// The protocol's version that is spoken.
@@ -92,6 +93,8 @@ struct Update<'a> {
     #[serde(borrow)]
     raw_output: Option<&'a RawValue>,
     #[serde(borrow)]
+    entries: Option<&'a RawValue>,
+    #[serde(borrow)]
     cost: ObjectOrText<'a, Cost<'a>>,
     /// What an agent adds of its own; Codex tells its failures there.
     #[serde(borrow, rename = "_meta")]
@@ -114,6 +117,10 @@ pub(crate) struct Acp {
     /// What waits to be written to the agent.
     replies: Vec<u8>,
     session: Option<String>,
+    /// What asks the agent to end the turn that is under way.
+    farewell: Vec<u8>,
+    /// It was asked to: nothing is allowed any more.
+    winds_up: bool,
     usage: Usage,
     /// What was said since the last tool call.
     text: String,
@@ -148,8 +155,7 @@ impl Acp {
 
     fn say(&mut self, message: &Value) {
         if self.errand.is_some() {
-            self.replies.extend_from_slice(message.to_string().as_bytes());
-            self.replies.push(b'\n');
+            self.replies.extend(line_of(message));
         }
     }
 
@@ -179,6 +185,7 @@ impl Acp {
         } else if id == SET_MODE {
             self.give_prompt();
         } else if id == PROMPT {
+            self.farewell.clear();
             self.turn_is_over(&result, sink);
         }
     }
@@ -187,6 +194,8 @@ impl Acp {
         let prompt = self.errand.as_ref().map(|errand| errand.prompt.clone()).unwrap_or_default();
         let params = json!({"sessionId": self.session, "prompt": [{"type": "text", "text": prompt}]});
         self.ask(PROMPT, "session/prompt", &params);
+        let cancel = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": self.session}});
+        self.farewell = line_of(&cancel);
     }
 
     fn refused(error: &Error<'_>, sink: &mut Sink<'_>) {
@@ -242,7 +251,10 @@ impl Acp {
             .unwrap_or_default();
         let option =
             |kind: &str| options.iter().find(|option| option["kind"] == kind).map(|option| &option["optionId"]);
-        let outcome = if let Some(chosen) = option("allow_once").or_else(|| option("allow_always")) {
+        let allowed = option("allow_once").or_else(|| option("allow_always"));
+        let outcome = if self.winds_up {
+            json!({"outcome": "cancelled"})
+        } else if let Some(chosen) = allowed {
             json!({"outcome": "selected", "optionId": chosen})
         } else {
             let tool = params.and_then(|params| params.tool_call.object()).and_then(|call| call.title.owned());
@@ -272,6 +284,10 @@ impl Acp {
             kind @ ("tool_call" | "tool_call_update") => {
                 self.pass_on(sink);
                 self.tool(kind == "tool_call", update, sink);
+            }
+            "plan" => {
+                self.pass_on(sink);
+                sink.plans(update.entries.map(|list| plan::of_list(list.get())).unwrap_or_default());
             }
             "usage_update" => {
                 if let Some(cost) = update.cost.object().filter(|cost| cost.currency.is("USD")) {
@@ -315,6 +331,13 @@ impl Acp {
     }
 }
 
+/// A message as it is sent.
+fn line_of(message: &Value) -> Vec<u8> {
+    let mut line = message.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
 /// The text of a content block.
 fn text_of(content: Option<&RawValue>) -> String {
     #[derive(Default, Deserialize)]
@@ -350,6 +373,10 @@ impl Dialect for Acp {
         true
     }
 
+    fn pause(&mut self, sink: &mut Sink<'_>) {
+        self.pass_on(sink);
+    }
+
     fn finish(&mut self, sink: &mut Sink<'_>) {
         self.pass_on(sink);
     }
@@ -360,5 +387,13 @@ impl Dialect for Acp {
 
     fn replies(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.replies)
+    }
+
+    fn farewell(&self) -> &[u8] {
+        if self.errand.is_some() { &self.farewell } else { &[] }
+    }
+
+    fn wind_up(&mut self) {
+        self.winds_up = true;
     }
 }

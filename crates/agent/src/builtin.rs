@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+pub use ralphloop_core::agent_name::Effort;
 use serde::{Deserialize, Serialize};
 
 /// Its name on the command line.
@@ -172,6 +173,9 @@ pub struct Setup {
     pub provider: Provider,
     /// Which one, as the provider names it.
     pub model: String,
+    /// With how much effort it is to think; as the provider will have it if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     /// Within what.
     pub limits: Limits,
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use ralphloop_core::agent_name::{AgentName, Effort};
 use ralphloop_core::ids::AgentId;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use crate::builtin::{self, KNOWN_PROVIDERS, Limits, Provider, Setup};
-pub use crate::clients::{Endpoint, KNOWN, KnownClient, Reports, SignIn, Source};
+pub use crate::choice_error::AgentError;
+use crate::choice_error::as_model;
+pub use crate::clients::{Efforts, Endpoint, KNOWN, KnownClient, Reports, SignIn, Source};
 
 /// How an agent's output reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,83 +88,6 @@ impl std::str::FromStr for Format {
     }
 }
 
-/// A choice of agent that cannot be followed.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AgentError {
-    /// No agent of that name.
-    #[error(
-        "unknown agent {name:?}{}; known: {known}; any other program can be used with --agent-command and --agent-format, \
-         or named in an [agents] table of ralphloop.toml",
-        .meant.as_ref().map(|meant| format!("; did you mean {meant}?")).unwrap_or_default()
-    )]
-    UnknownAgent {
-        /// What was asked for.
-        name: String,
-        /// A known name that is close to it.
-        meant: Option<String>,
-        /// The names that are known.
-        known: String,
-    },
-    /// No format of that name.
-    #[error("unknown agent format {name:?}; known: {known}")]
-    UnknownFormat {
-        /// What was asked for.
-        name: String,
-        /// The names that are known.
-        known: String,
-    },
-    /// The command is empty or blank.
-    #[error("the agent command is empty; give a program and its arguments")]
-    EmptyCommand,
-    /// The command's quotes do not match.
-    #[error("the agent command {command:?} cannot be split into words: {why}")]
-    BadCommand {
-        /// The command.
-        command: String,
-        /// What is wrong.
-        why: String,
-    },
-    /// The same agent with the same model stands in a chain twice.
-    #[error("the agent {agent} is named twice; each agent of a chain, with its model, is named once")]
-    Twice {
-        /// The agent.
-        agent: String,
-    },
-    /// The user's own agent has no flag for a model.
-    #[error("the agent {name:?} takes no model; give its table a model_flag, or name it without one")]
-    TakesNoModel {
-        /// The agent.
-        name: String,
-    },
-    /// The built-in agent is named without a model, or with one that does not say whose it is.
-    #[error(
-        "the built-in agent needs a provider and a model: builtin:PROVIDER/MODEL, such as builtin:anthropic/claude-sonnet-4-5"
-    )]
-    NoProvider,
-    /// No provider of that name.
-    #[error("unknown provider {name:?}; known: {known}; any other can be described in a table [providers.{name}]")]
-    UnknownProvider {
-        /// What was asked for.
-        name: String,
-        /// The names that are known.
-        known: String,
-    },
-    /// An extra argument that ralphloop gives itself, or that would break its reading.
-    #[error("the argument {argument:?} is not yours to give to {agent}: ralphloop decides on {flag} itself{}", model_hint(.flag))]
-    ReservedArgument {
-        /// The agent.
-        agent: String,
-        /// The argument as it was given.
-        argument: String,
-        /// The flag that it is.
-        flag: String,
-    },
-}
-
-fn model_hint(flag: &str) -> &'static str {
-    if matches!(flag, "--model" | "-m") { "; name the model as NAME:MODEL in `agent`" } else { "" }
-}
-
 /// An agent of the user's own, as a table `[agents.NAME]` describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnClient {
@@ -174,6 +99,8 @@ pub struct OwnClient {
     pub format: Format,
     /// The flag that is followed by a model; none if no model can be chosen.
     pub model_flag: Option<String>,
+    /// The flag that is followed by an effort; none if no effort can be chosen.
+    pub effort_flag: Option<String>,
     /// How it gets the prompt.
     pub prompt: PromptDelivery,
 }
@@ -200,7 +127,7 @@ impl Default for Roster {
 }
 
 impl Roster {
-    fn setup(&self, model: Option<&str>) -> Result<Setup, AgentError> {
+    fn setup(&self, model: Option<&str>, effort: Option<Effort>) -> Result<Setup, AgentError> {
         let (name, model) = model.and_then(|model| model.split_once('/')).ok_or(AgentError::NoProvider)?;
         if name.is_empty() || model.is_empty() {
             return Err(AgentError::NoProvider);
@@ -211,7 +138,7 @@ impl Roster {
             let known = own.chain(KNOWN_PROVIDERS.iter().map(|known| known.name)).collect::<Vec<_>>().join(", ");
             AgentError::UnknownProvider { name: name.to_owned(), known }
         })?;
-        Ok(Setup { provider, model: model.to_owned(), limits: self.limits })
+        Ok(Setup { provider, model: model.to_owned(), effort, limits: self.limits })
     }
 }
 
@@ -222,6 +149,8 @@ pub struct Agent {
     pub name: String,
     /// The model that was asked for.
     pub model: Option<String>,
+    /// The effort that was asked for.
+    pub effort: Option<Effort>,
     /// How its output reads.
     pub format: Format,
     program: String,
@@ -280,7 +209,7 @@ pub const SESSION_VARIABLES: &[&str] = &[
 ];
 
 impl Agent {
-    /// A known agent, as `NAME` or `NAME:MODEL`.
+    /// A known agent, as an [`AgentName`] is written.
     ///
     /// # Errors
     /// No client has that name ([`AgentError::UnknownAgent`]).
@@ -288,62 +217,72 @@ impl Agent {
         Self::chosen(choice, &Roster::default())
     }
 
-    /// One of the user's own agents, or a known one, as `NAME` or `NAME:MODEL`.
+    /// One of the user's own agents, or a known one, as an [`AgentName`] is written.
     ///
     /// # Errors
     /// Nothing has that name, or what has it cannot be started so.
     pub fn chosen(choice: &str, roster: &Roster) -> Result<Self, AgentError> {
         let own = &roster.own;
-        let (name, model) = match choice.split_once(':') {
-            Some((name, model)) => (name.trim(), Some(model.trim()).filter(|model| !model.is_empty())),
-            None => (choice.trim(), None),
-        };
-        if let Some(client) = own.iter().find(|client| client.name == name) {
-            return Self::own(client, model);
+        let choice: AgentName = choice.parse()?;
+        let AgentName { name, model, effort } = &choice;
+        if let Some(client) = own.iter().find(|client| client.name == *name) {
+            return Self::own(client, &choice);
         }
         let Some(client) = KNOWN.iter().find(|client| client.name == name) else {
             let names = || own.iter().map(|client| client.name.as_str()).chain(KNOWN.iter().map(|client| client.name));
             return Err(AgentError::UnknownAgent {
-                name: name.to_owned(),
+                name: name.clone(),
                 meant: closest(name, names()).map(str::to_owned),
                 known: names().collect::<Vec<_>>().join(", "),
             });
         };
         let mut arguments: Vec<String> = client.arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        let setup = client.is_built_in().then(|| roster.setup(model)).transpose()?;
+        let setup = client.is_built_in().then(|| roster.setup(model.as_deref(), *effort)).transpose()?;
         if let Some(setup) = &setup {
             // All of it are names, numbers and texts, which JSON can hold.
             arguments.push(serde_json::to_string(setup).unwrap_or_default());
         }
         if let Some(model) = model {
-            arguments.extend([client.model_flag.to_owned(), model.to_owned()]);
+            arguments.extend([client.model_flag.to_owned(), model.clone()]);
+        }
+        if let Some(effort) = *effort {
+            arguments.extend(effort_arguments(client, effort, &choice)?);
         }
         Ok(Self {
             name: client.name.to_owned(),
-            model: model.map(str::to_owned),
             format: client.format,
             program: if client.is_built_in() { roster.program.clone() } else { client.program.to_owned() },
             arguments,
             prompt: client.prompt,
             client: Some(client),
             setup: setup.map(Box::new),
+            model: choice.model,
+            effort: choice.effort,
         })
     }
 
-    fn own(client: &OwnClient, model: Option<&str>) -> Result<Self, AgentError> {
+    fn own(client: &OwnClient, choice: &AgentName) -> Result<Self, AgentError> {
         let mut agent = Self::command(&client.command, client.format)?;
         agent.name.clone_from(&client.name);
         // A conversation has its own way to give it.
         if agent.prompt != PromptDelivery::Conversation {
             agent.prompt = client.prompt;
         }
-        match (model, &client.model_flag) {
-            (None, _) => {}
-            (Some(model), Some(flag)) => {
-                agent.arguments.extend([flag.clone(), model.to_owned()]);
-                agent.model = Some(model.to_owned());
-            }
-            (Some(_), None) => return Err(AgentError::TakesNoModel { name: client.name.clone() }),
+        if let Some(model) = &choice.model {
+            let name = || client.name.clone();
+            let flag = client.model_flag.as_ref().ok_or_else(|| AgentError::TakesNoModel { name: name() })?;
+            agent.arguments.extend([flag.clone(), model.clone()]);
+            agent.model = Some(model.clone());
+        }
+        if let Some(effort) = choice.effort {
+            let flag = client.effort_flag.as_ref().ok_or_else(|| AgentError::TakesNoEffort {
+                agent: client.name.clone(),
+                asked: choice.to_string(),
+                effort,
+                remedy: format!("give its table an effort_flag, {}", as_model(choice)),
+            })?;
+            agent.arguments.extend([flag.clone(), effort.to_string()]);
+            agent.effort = Some(effort);
         }
         Ok(agent)
     }
@@ -365,6 +304,9 @@ impl Agent {
                     flag: flag.to_owned(),
                 });
             }
+            if self.effort.is_some() && client.efforts.as_ref().is_some_and(|efforts| efforts.is_set_by(argument)) {
+                return Err(AgentError::EffortTwice { agent: self.id().to_string(), argument: argument.clone() });
+            }
         }
         self.arguments.extend(extra.iter().cloned());
         Ok(self)
@@ -384,6 +326,7 @@ impl Agent {
         Ok(Self {
             name,
             model: None,
+            effort: None,
             format,
             program,
             arguments: words.collect(),
@@ -393,12 +336,10 @@ impl Agent {
         })
     }
 
-    /// What it is called in journals, messages and commits: `NAME`, or `NAME:MODEL`.
+    /// What it is called in journals, messages and commits, as an [`AgentName`] is written.
     pub fn id(&self) -> AgentId {
-        AgentId(match &self.model {
-            Some(model) => format!("{}:{model}", self.name),
-            None => self.name.clone(),
-        })
+        let Self { name, model, effort, .. } = self;
+        AgentId(AgentName { name: name.clone(), model: model.clone(), effort: *effort }.to_string())
     }
 
     /// The same agent, to be started in another folder than the project's: a program that is named by a relative path is that
@@ -457,6 +398,20 @@ impl Agent {
     }
 }
 
+/// What tells the client the effort.
+fn effort_arguments(client: &KnownClient, effort: Effort, choice: &AgentName) -> Result<Vec<String>, AgentError> {
+    let agent = || client.name.to_owned();
+    let Some(efforts) = &client.efforts else {
+        let (asked, remedy) = (choice.to_string(), as_model(choice));
+        return Err(AgentError::TakesNoEffort { agent: agent(), asked, effort, remedy });
+    };
+    if !efforts.levels.contains(&effort) {
+        let known = efforts.levels.iter().map(|level| level.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(AgentError::UnknownEffort { agent: agent(), effort, known });
+    }
+    Ok(efforts.flag.iter().flat_map(|flag| [(*flag).to_owned(), format!("{}{effort}", efforts.key)]).collect())
+}
+
 /// The known name that `name` is most likely meant to be.
 fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let scored = known.map(|candidate| (candidate, strsim::jaro_winkler(&name.to_lowercase(), candidate)));
@@ -465,6 +420,8 @@ fn closest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a s
 
 #[cfg(test)]
 mod tests {
+    use ralphloop_core::agent_name::NoAgentName;
+
     use super::*;
 
     #[test]
@@ -511,6 +468,7 @@ mod tests {
             command: "local --url http://127.0.0.1:1".to_owned(),
             format: Format::Text,
             model_flag: Some("--use".to_owned()),
+            effort_flag: None,
             prompt: PromptDelivery::Argument,
         };
         let roster = |own: OwnClient| Roster { own: vec![own], ..Roster::default() };
@@ -520,8 +478,49 @@ mod tests {
         assert_eq!(invocation.program, "local");
         assert_eq!(invocation.arguments, ["--url", "http://127.0.0.1:1", "--use", "small:7b"]);
         assert_eq!(invocation.prompt, PromptDelivery::Argument);
+        let deep = OwnClient { effort_flag: Some("--think".to_owned()), ..own.clone() };
+        let agent = Agent::chosen("codex:small:7b:max", &roster(deep)).unwrap();
+        assert_eq!(agent.invocation().arguments[2..], ["--use", "small:7b", "--think", "max"]);
+        assert_eq!(agent.id().as_str(), "codex:small:7b:max");
+        let error = Agent::chosen("codex:small:max", &roster(own.clone())).unwrap_err().to_string();
+        assert!(error.contains("effort_flag") && error.contains("codex:small:max:"), "{error}");
         let own = OwnClient { model_flag: None, ..own };
         assert!(matches!(Agent::chosen("codex:x", &roster(own)), Err(AgentError::TakesNoModel { .. })));
+    }
+
+    #[test]
+    fn each_client_is_told_the_effort_in_its_own_way_and_one_without_refuses_it() {
+        for (choice, told) in [
+            ("claude:opus:max", "--model opus --effort max"),
+            ("claude::low", "--effort low"),
+            ("codex:gpt-5:high", "--model gpt-5 -c model_reasoning_effort=high -"),
+            ("opencode:openai/gpt-5:minimal", "--model openai/gpt-5 --variant minimal"),
+            ("copilot::none", "--reasoning-effort none"),
+            ("pi:x:xhigh", "--model x --thinking xhigh"),
+        ] {
+            let agent = Agent::named(choice).unwrap();
+            assert!(agent.invocation().arguments.join(" ").ends_with(told), "{:?}", agent.invocation());
+            assert_eq!(agent.id().as_str(), choice);
+        }
+        let setup = Agent::named("builtin:openai/gpt-5:high").unwrap().setup().cloned().unwrap();
+        assert_eq!((setup.model.as_str(), setup.effort), ("gpt-5", Some(Effort::High)));
+        for client in KNOWN.iter().filter(|client| client.efforts.is_none()) {
+            let error = Agent::named(&format!("{}:m:high", client.name)).unwrap_err().to_string();
+            assert!(error.contains("cannot be told") && error.contains(&format!("{}:m:high:", client.name)), "{error}");
+        }
+        let error = Agent::named("pi::max").unwrap_err().to_string();
+        assert!(error.contains("minimal, low"), "{error}");
+        assert_eq!(Agent::named("claude:"), Err(AgentError::NoName(NoAgentName)));
+    }
+
+    #[test]
+    fn the_effort_is_said_once() {
+        for (choice, argument) in [("claude::low", "--effort=max"), ("codex::low", "model_reasoning_effort=\"high\"")] {
+            let twice = Agent::named(choice).unwrap().with_arguments(&["-v".to_owned(), argument.to_owned()]);
+            assert!(matches!(twice, Err(AgentError::EffortTwice { .. })), "{twice:?}");
+            let (name, _) = choice.split_once(':').unwrap();
+            assert!(Agent::named(name).unwrap().with_arguments(&[argument.to_owned()]).is_ok());
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The known agents, as data: how each is started, how it reads, how it is signed in, what it tells.
 
+use ralphloop_core::agent_name::Effort;
+
 use crate::client::{Format, PromptDelivery};
 
 /// An agent that is started by name.
@@ -37,6 +39,8 @@ pub struct KnownClient {
     pub known_from: Source,
     pub(crate) arguments: &'static [&'static str],
     pub(crate) model_flag: &'static str,
+    /// How it is told the effort; nothing if it cannot be.
+    pub efforts: Option<Efforts>,
     /// Arguments that must stand after all others.
     pub(crate) last_arguments: &'static [&'static str],
     /// Variables that it gets, unless the user has set them.
@@ -44,6 +48,29 @@ pub struct KnownClient {
     /// Arguments that nobody else may give: the reading of the output, a fresh session and the permissions hang on
     /// them. The model's flag is one without being named.
     pub(crate) reserved: &'static [&'static str],
+}
+
+/// How a client is told with how much effort its model is to think.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Efforts {
+    /// The flag that is followed by an argument with the effort; none for the built-in agent, which is told with its set-up.
+    pub(crate) flag: Option<&'static str>,
+    /// What stands before the effort in that argument.
+    pub(crate) key: &'static str,
+    /// What can be asked for.
+    pub levels: &'static [Effort],
+}
+
+impl Efforts {
+    const fn by_flag(flag: &'static str, levels: &'static [Effort]) -> Self {
+        Self { flag: Some(flag), key: "", levels }
+    }
+
+    /// Whether an argument of the user's own sets what the effort sets.
+    pub(crate) fn is_set_by(&self, argument: &str) -> bool {
+        let flag = argument.split_once('=').map_or(argument, |(flag, _)| flag);
+        if self.key.is_empty() { self.flag == Some(flag) } else { argument.contains(self.key) }
+    }
 }
 
 /// Where a client's sign-in shows without asking anybody.
@@ -95,7 +122,14 @@ impl KnownClient {
     pub fn command_line(&self) -> String {
         let words = [self.program].into_iter().chain(self.arguments.iter().copied());
         let mut line = words.collect::<Vec<_>>().join(" ");
-        for word in [&[self.model_flag, "MODEL"][..], self.last_arguments].concat() {
+        for word in [self.model_flag, "MODEL"] {
+            line.push(' ');
+            line.push_str(word);
+        }
+        if let Some(Efforts { flag: Some(flag), key, .. }) = self.efforts {
+            line.push_str(&format!(" {flag} {key}EFFORT"));
+        }
+        for word in self.last_arguments {
             line.push(' ');
             line.push_str(word);
         }
@@ -157,6 +191,10 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Tests("2.1.332"),
         arguments: &["-p", "--output-format", "stream-json", "--verbose", "--dangerously-skip-permissions"],
         model_flag: "--model",
+        efforts: Some(Efforts::by_flag(
+            "--effort",
+            &[Effort::Low, Effort::Medium, Effort::High, Effort::XHigh, Effort::Max],
+        )),
         last_arguments: &[],
         environment: &[],
         reserved: &[
@@ -197,6 +235,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Tests("0.171.0"),
         arguments: &["exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"],
         model_flag: "--model",
+        efforts: Some(Efforts { flag: Some("-c"), key: "model_reasoning_effort=", levels: &Effort::ALL }),
         last_arguments: &["-"],
         environment: &[],
         reserved: &["exec", "resume", "--json", "-m", "-", "--ephemeral", "--last"],
@@ -232,6 +271,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Tests("1.18.33"),
         arguments: &["run", "--format", "json", "--auto"],
         model_flag: "--model",
+        efforts: Some(Efforts::by_flag("--variant", &Effort::ALL)),
         last_arguments: &[],
         environment: &[("OPENCODE_DISABLE_AUTOUPDATE", "1")],
         reserved: &["run", "--format", "-m", "-c", "--continue", "-s", "--session", "--attach"],
@@ -262,6 +302,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Tests("0.61.0"),
         arguments: &["--output-format", "stream-json", "--yolo"],
         model_flag: "--model",
+        efforts: None,
         last_arguments: &[],
         // It would start itself anew, and its child would be told of no signal; a folder that is not trusted has no tools.
         environment: &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")],
@@ -293,6 +334,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Tests("0.15.10"),
         arguments: &["--output-format", "stream-json", "--yolo"],
         model_flag: "--model",
+        efforts: None,
         last_arguments: &[],
         environment: &[],
         reserved: &[
@@ -334,6 +376,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Recordings("1.0.102"),
         arguments: &["--output-format", "json", "--allow-all-tools", "--no-auto-update"],
         model_flag: "--model",
+        efforts: Some(Efforts::by_flag("--reasoning-effort", &Effort::ALL)),
         last_arguments: &[],
         environment: &[],
         reserved: &["--output-format", "-p", "--prompt", "-i", "--interactive", "--continue", "--resume", "--acp"],
@@ -367,6 +410,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Documentation,
         arguments: &["-p", "--force", "--output-format", "stream-json"],
         model_flag: "--model",
+        efforts: None,
         last_arguments: &[],
         environment: &[],
         reserved: &["-p", "--print", "--output-format", "-m", "--resume", "--continue"],
@@ -394,6 +438,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Documentation,
         arguments: &["-x", "--stream-json"],
         model_flag: "-m",
+        efforts: None,
         last_arguments: &[],
         environment: &[],
         reserved: &["-x", "--execute", "--stream-json", "--stream-json-input", "--mode", "threads"],
@@ -427,6 +472,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Documentation,
         arguments: &["exec", "--skip-permissions-unsafe"],
         model_flag: "--model",
+        efforts: Some(Efforts::by_flag("--reasoning-effort", &[Effort::Low, Effort::Medium, Effort::High])),
         last_arguments: &[],
         environment: &[],
         reserved: &["exec", "-o", "--output-format", "--input-format", "-f", "--file", "-m", "-s", "--session-id"],
@@ -457,6 +503,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Documentation,
         arguments: &["--print", "--output-format", "text", "--final-message-only"],
         model_flag: "--model",
+        efforts: None,
         last_arguments: &[],
         environment: &[],
         reserved: &[
@@ -496,6 +543,10 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Recordings("0.73.1"),
         arguments: &["-p", "--mode", "json"],
         model_flag: "--model",
+        efforts: Some(Efforts::by_flag(
+            "--thinking",
+            &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High, Effort::XHigh],
+        )),
         last_arguments: &[],
         environment: &[("PI_SKIP_VERSION_CHECK", "1")],
         reserved: &["-p", "--print", "--mode", "-c", "--continue", "-r", "--resume", "--session"],
@@ -535,6 +586,7 @@ pub const KNOWN: &[KnownClient] = &[
             "/dev/stdin",
         ],
         model_flag: "--model",
+        efforts: Some(Efforts::by_flag("--reasoning-effort", &[Effort::Low, Effort::Medium, Effort::High])),
         last_arguments: &[],
         environment: &[],
         reserved: &["-m", "--message", "--msg", "-f", "--message-file", "--auto-commits", "--restore-chat-history"],
@@ -565,6 +617,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Documentation,
         arguments: &["run", "--quiet", "--no-session", "--instructions", "-"],
         model_flag: "--model",
+        efforts: None,
         last_arguments: &[],
         environment: &[("GOOSE_MODE", "auto")],
         reserved: &["run", "-i", "--instructions", "-t", "--text", "-r", "--resume", "--name", "-n"],
@@ -599,6 +652,7 @@ pub const KNOWN: &[KnownClient] = &[
         known_from: Source::Tests(env!("CARGO_PKG_VERSION")),
         arguments: &["__agent"],
         model_flag: "--model",
+        efforts: Some(Efforts { flag: None, key: "", levels: &Effort::ALL }),
         last_arguments: &[],
         environment: &[],
         reserved: &[],

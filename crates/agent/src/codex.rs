@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::classify::class_of_failure;
 use crate::lenient::{ListOrText, Number, ObjectOrText, Text};
+use crate::plan;
 use crate::trace::{Dialect, Sink, Terminal};
 
 #[derive(Debug, Default, Deserialize)]
@@ -60,6 +61,8 @@ struct Item<'a> {
     result: Option<&'a RawValue>,
     #[serde(borrow)]
     query: Text<'a>,
+    #[serde(borrow)]
+    items: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -183,7 +186,10 @@ impl Codex {
                 sink.notice(item.message.as_str().unwrap_or_default());
                 return true;
             }
-            Some("todo_list") => return true,
+            Some("todo_list") => {
+                sink.plans(item.items.map(|list| plan::of_list(list.get())).unwrap_or_default());
+                return true;
+            }
             Some("command_execution") => {
                 let input = serde_json::json!({"command": item.command.as_str()}).to_string();
                 ("shell", input, item.aggregated_output.as_str().unwrap_or_default())

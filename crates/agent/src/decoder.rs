@@ -82,12 +82,35 @@ impl Decoder {
         }
     }
 
+    /// What asks the client, before any signal, to end the turn that is under way; empty if there is none, or no such word.
+    pub fn farewell(&self) -> &[u8] {
+        match &self.format {
+            OfFormat::Events(events) => events.farewell(),
+            OfFormat::Text(_) => &[],
+        }
+    }
+
+    /// The client is about to be ended: from now on it is allowed nothing.
+    pub fn wind_up(&mut self) {
+        if let OfFormat::Events(events) = &mut self.format {
+            events.wind_up();
+        }
+    }
+
     /// Takes the next bytes of a stream and adds the events in them to `out`.
     pub fn push(&mut self, stream: Stream, bytes: &[u8], out: &mut Vec<AgentEvent>) {
         match (stream, &mut self.format) {
             (Stream::Stderr, _) => self.notes.stderr(bytes, out),
             (Stream::Stdout, OfFormat::Events(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
             (Stream::Stdout, OfFormat::Text(decoder)) => decoder.stdout(bytes, &mut self.notes, out),
+        }
+    }
+
+    /// Adds to `out` what was read and not told yet, for who looks at a stream that goes on or was cut off: a message that
+    /// comes in pieces is told in one otherwise.
+    pub fn pause(&mut self, out: &mut Vec<AgentEvent>) {
+        if let OfFormat::Events(events) = &mut self.format {
+            events.pause(&mut self.notes, out);
         }
     }
 

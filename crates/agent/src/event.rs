@@ -7,6 +7,8 @@ use ralphloop_core::evidence::Usage;
 use ralphloop_core::units::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Step;
+
 /// One of the two streams of an agent's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,6 +66,11 @@ pub enum AgentEvent {
         ok: bool,
         /// The head of what it returned.
         output: String,
+    },
+    /// It told what it plans to do, and how far it is with that. Each takes the place of the one before.
+    Plan {
+        /// The steps in their order, so many as are passed on.
+        steps: Vec<Step>,
     },
     /// The same call had the same result for the given number of times in a row.
     Repeating {
@@ -138,6 +145,11 @@ impl AgentEvent {
             Self::ToolStarted { id, name, input, .. } => {
                 for text in [id, name, input] {
                     *text = change(text);
+                }
+            }
+            Self::Plan { steps } => {
+                for step in steps {
+                    step.text = change(&step.text);
                 }
             }
             Self::ToolFinished { id, output, .. } => {

@@ -112,6 +112,10 @@ impl Dialect for Gemini {
         true
     }
 
+    fn pause(&mut self, sink: &mut Sink<'_>) {
+        self.pass_on(sink);
+    }
+
     fn finish(&mut self, sink: &mut Sink<'_>) {
         self.pass_on(sink);
     }

@@ -7,6 +7,7 @@
 mod acp;
 pub mod builtin;
 pub mod chain;
+mod choice_error;
 mod classify;
 mod claude;
 pub mod client;
@@ -23,6 +24,7 @@ mod lines;
 mod notes;
 mod opencode;
 mod pi;
+pub mod plan;
 pub mod prices;
 pub mod prompt;
 pub mod redact;

@@ -13,6 +13,7 @@ use crate::learning;
 use crate::lenient::Text;
 use crate::lines::{Line, Lines};
 use crate::notes::{Notes, PREVIEW, decode, preview};
+use crate::plan::{self, Step};
 use crate::repeat::{Repeats, fingerprint};
 use crate::sanitize;
 
@@ -23,8 +24,7 @@ pub(crate) const FINAL_MESSAGE: usize = 256 << 10;
 /// How much of a text that was said is passed on, in bytes.
 const SAID: usize = 64 << 10;
 /// Tools that change nothing: a call that is let through to one of these is no work.
-const READERS: [&str; 9] =
-    ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite", "ToolSearch", "ListMcpResources"];
+const READERS: [&str; 8] = ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "ToolSearch", "ListMcpResources"];
 
 /// How a client itself says that its call ended.
 #[derive(Debug, Default, PartialEq)]
@@ -77,6 +77,9 @@ pub(crate) trait Dialect: fmt::Debug + Send {
     /// Takes a line that begins like an object. False if it is no event of this client: broken, or of a type that is not known.
     fn line(&mut self, line: &str, sink: &mut Sink<'_>) -> bool;
 
+    /// Tells what was read and not told yet, though more of it may come.
+    fn pause(&mut self, _sink: &mut Sink<'_>) {}
+
     /// The stream is over: the last chance to settle how the call ended.
     fn finish(&mut self, sink: &mut Sink<'_>);
 
@@ -87,6 +90,14 @@ pub(crate) trait Dialect: fmt::Debug + Send {
     fn replies(&mut self) -> Vec<u8> {
         Vec::new()
     }
+
+    /// What asks the client to end what it is doing, as things are now; nothing where there is no such word.
+    fn farewell(&self) -> &[u8] {
+        &[]
+    }
+
+    /// The client is about to be ended.
+    fn wind_up(&mut self) {}
 }
 
 /// A stream of JSON lines on its way through a dialect.
@@ -101,11 +112,12 @@ pub(crate) struct Events {
 struct Trace {
     seen: Seen,
     repeats: Repeats,
+    plan: Vec<Step>,
 }
 
 impl Events {
     pub(crate) fn new(dialect: impl Dialect + 'static, loop_after: u32) -> Self {
-        let trace = Trace { seen: Seen::default(), repeats: Repeats::new(loop_after) };
+        let trace = Trace { seen: Seen::default(), repeats: Repeats::new(loop_after), plan: Vec::new() };
         Self { lines: Lines::new(LONGEST_LINE), trace, dialect: Box::new(dialect) }
     }
 
@@ -114,8 +126,21 @@ impl Events {
         lines.push(bytes, |line| one_line(&line, dialect.as_mut(), trace, notes, out));
     }
 
+    pub(crate) fn pause(&mut self, notes: &mut Notes, out: &mut Vec<AgentEvent>) {
+        let Self { trace, dialect, .. } = self;
+        dialect.pause(&mut Sink { trace, notes, out });
+    }
+
     pub(crate) fn replies(&mut self) -> Vec<u8> {
         self.dialect.replies()
+    }
+
+    pub(crate) fn farewell(&self) -> &[u8] {
+        self.dialect.farewell()
+    }
+
+    pub(crate) fn wind_up(&mut self) {
+        self.dialect.wind_up();
     }
 
     pub(crate) fn finish(mut self, notes: &mut Notes, out: &mut Vec<AgentEvent>) -> (Seen, Usage) {
@@ -193,6 +218,18 @@ impl Sink<'_> {
         self.notes.alive(&label);
         self.trace.repeats.started(id, name, input, label);
         self.tell(AgentEvent::ToolStarted { id: preview(id), name: preview(name), input: shown, by_sub_agent });
+        if !by_sub_agent {
+            self.plans(plan::of_tool(name, input));
+        }
+    }
+
+    /// The agent told its plan. One that it has told before, or that has no step, is no news.
+    pub(crate) fn plans(&mut self, steps: Vec<Step>) {
+        if !steps.is_empty() && self.trace.plan != steps {
+            self.notes.alive(&plan::in_brief(&steps));
+            self.trace.plan.clone_from(&steps);
+            self.tell(AgentEvent::Plan { steps });
+        }
     }
 
     /// A call of that name in the stream is not over.
@@ -203,7 +240,8 @@ impl Sink<'_> {
     /// A call ended; `output` is the head of what it returned, `print` the fingerprint of all of it.
     pub(crate) fn tool_finished(&mut self, id: &str, ok: bool, output: &str, print: u64) {
         let label = self.trace.repeats.label(id);
-        let reads_only = label.is_some_and(|label| READERS.iter().any(|tool| label.split(' ').next() == Some(*tool)));
+        let tool = label.and_then(|label| label.split(' ').next());
+        let reads_only = tool.is_some_and(|tool| READERS.contains(&tool) || plan::is_tool(tool));
         self.trace.seen.worked |= ok && !reads_only;
         self.tell(AgentEvent::ToolFinished { id: preview(id), ok, output: preview(output) });
         if let Some((call, times)) = self.trace.repeats.finished(id, ok, print) {

@@ -194,7 +194,7 @@ mod tests {
     fn conversation(window: u64) -> Conversation {
         let provider =
             Provider { context_window: Some(window), max_output: Some(100), ..Provider::known("openai").unwrap() };
-        let setup = Setup { provider, model: "m".to_owned(), limits: Limits::default() };
+        let setup = Setup { provider, model: "m".to_owned(), effort: None, limits: Limits::default() };
         Conversation::new("the prompt", 300, &setup)
     }
 

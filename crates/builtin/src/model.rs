@@ -11,7 +11,7 @@ use genai::chat::{
 };
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
-use ralphloop_agent::builtin::{Protocol, Setup};
+use ralphloop_agent::builtin::{Effort, Protocol, Setup};
 use serde_json::json;
 
 use crate::conversation::ANSWER;
@@ -131,14 +131,17 @@ impl Model {
                     *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(frame.data.to_owned());
                 }
             });
-        if matches!(protocol, Protocol::Responses | Protocol::ChatCompletions) {
+        if let Some(effort) = setup.effort {
+            options = options.with_reasoning_effort(effort_of(effort));
+        } else if matches!(protocol, Protocol::Responses | Protocol::ChatCompletions) {
             // Of a name such as `…-max` the client would make a shorter one and an effort, but for those who gave one. This
             // one is of a form that these protocols do not have, and is not sent.
             options = options.with_reasoning_effort(ReasoningEffort::Budget(0));
         }
         if protocol == Protocol::Responses {
             // With thoughts, the client asks for a summary of them too, which not every account may have.
-            options = options.with_prompt_cache_key(session).with_extra_body(json!({"reasoning": {}}));
+            let reasoning = setup.effort.map_or_else(|| json!({}), |effort| json!({ "effort": effort }));
+            options = options.with_prompt_cache_key(session).with_extra_body(json!({ "reasoning": reasoning }));
         }
         if let Some(most) = provider.max_output.or_else(|| longest_answer(protocol, &setup.model)) {
             options = options.with_max_tokens(most);
@@ -227,6 +230,18 @@ fn sends_thoughts_back(protocol: Protocol, model: &str) -> bool {
 fn longest_answer(protocol: Protocol, model: &str) -> Option<u32> {
     let is_short = SHORT_ANSWERS.iter().any(|beginning| model.starts_with(beginning));
     (protocol == Protocol::Messages && !is_short).then_some(ANSWER)
+}
+
+fn effort_of(effort: Effort) -> ReasoningEffort {
+    match effort {
+        Effort::None => ReasoningEffort::Zero,
+        Effort::Minimal => ReasoningEffort::Minimal,
+        Effort::Low => ReasoningEffort::Low,
+        Effort::Medium => ReasoningEffort::Medium,
+        Effort::High => ReasoningEffort::High,
+        Effort::XHigh => ReasoningEffort::XHigh,
+        Effort::Max => ReasoningEffort::Max,
+    }
 }
 
 fn kind_of(protocol: Protocol) -> AdapterKind {

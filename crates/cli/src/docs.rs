@@ -67,7 +67,7 @@ bound away. In a variable, a list has one item a line.
 
 #[test]
 fn the_document_of_the_agents_has_the_table_of_the_known_ones() {
-    let mut table = "| name | agent | command line | prompt | tokens and cost | how a limit shows | verified by |\n|---|---|---|---|---|---|---|\n".to_owned();
+    let mut table = "| name | agent | command line | effort | prompt | tokens and cost | how a limit shows | verified by |\n|---|---|---|---|---|---|---|---|\n".to_owned();
     for client in KNOWN {
         let variables =
             client.environment().iter().fold(String::new(), |text, (name, value)| format!("{text}{name}={value} "));
@@ -88,8 +88,15 @@ fn the_document_of_the_agents_has_the_table_of_the_known_ones() {
             Source::Documentation => "its documentation only".to_owned(),
         };
         let (name, title, line, limits) = (client.name, client.title, client.command_line(), client.limits);
-        let _ =
-            writeln!(table, "| `{name}` | {title} | `{variables}{line}` | {prompt} | {usage} | {limits} | {source} |");
+        let levels = client.efforts.as_ref().map_or(&[][..], |efforts| efforts.levels);
+        let effort = match levels.iter().map(|level| level.as_str()).collect::<Vec<_>>().join(", ") {
+            none if none.is_empty() => "cannot be told".to_owned(),
+            levels => levels,
+        };
+        let _ = writeln!(
+            table,
+            "| `{name}` | {title} | `{variables}{line}` | {effort} | {prompt} | {usage} | {limits} | {source} |"
+        );
     }
     compare_part("agents.md", "known agents", &table);
 }

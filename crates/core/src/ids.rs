@@ -51,7 +51,8 @@ text_id!(
     TaskId
 );
 text_id!(
-    /// An agent that a run may call, with its model if one was named: `claude:opus`.
+    /// An agent that a run may call, with its model and effort if such were named: `claude:opus:high`. See
+    /// [`crate::agent_name::AgentName`].
     AgentId
 );
 text_id!(

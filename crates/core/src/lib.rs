@@ -4,6 +4,7 @@
 //! [`effect::Effect`]s for the engine to carry out.
 #![forbid(unsafe_code)]
 
+pub mod agent_name;
 pub mod choice;
 pub mod effect;
 pub mod event;

@@ -196,8 +196,7 @@ async fn call(
     running.say(&decoder.replies());
     let mut events = Vec::new();
     while let Some(chunk) = running.next().await {
-        decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
-        running.say(&decoder.replies());
+        invoke::converse(&mut decoder, &mut running, &chunk, &mut events);
         for event in events.drain(..) {
             match event {
                 AgentEvent::Ended { .. } => {

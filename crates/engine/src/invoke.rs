@@ -8,10 +8,10 @@ use std::time::Duration;
 use ralphloop_agent::builtin::Key;
 use ralphloop_agent::client::{Agent, PromptDelivery};
 use ralphloop_agent::decoder::{Decoder, Errand, LOOP_AFTER, ProcessEnd};
-use ralphloop_agent::event::Stream as AgentStream;
+use ralphloop_agent::event::{AgentEvent, Stream as AgentStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Call, Ending, Environment, Exit, Limits, Ownership, Passing, Stream};
+use crate::process::{Call, Chunk, Ending, Environment, Exit, Limits, Ownership, Passing, Running, Stream};
 use crate::settings::Times;
 
 /// From TERM to KILL.
@@ -74,6 +74,16 @@ pub(crate) fn decoder(agent: &Agent, folder: &Path, prompt: &str) -> Decoder {
     }
 }
 
+/// Gives what an agent wrote to the reading of its output, and the agent what that has to say: now, and if it is to be ended.
+pub(crate) fn converse(decoder: &mut Decoder, running: &mut Running, chunk: &Chunk, events: &mut Vec<AgentEvent>) {
+    if running.is_ending() {
+        decoder.wind_up();
+    }
+    decoder.push(agent_stream(chunk.stream), &chunk.bytes, events);
+    running.say(&decoder.replies());
+    running.part_with(decoder.farewell());
+}
+
 /// How the process ended, for the decoder.
 pub(crate) fn process_end(ending: &Ending) -> ProcessEnd {
     match ending.exit {
@@ -90,7 +100,7 @@ pub(crate) fn process_end(ending: &Ending) -> ProcessEnd {
 }
 
 /// Where a piece of output came from, for the decoder.
-pub(crate) fn agent_stream(stream: Stream) -> AgentStream {
+fn agent_stream(stream: Stream) -> AgentStream {
     match stream {
         Stream::Stdout => AgentStream::Stdout,
         Stream::Stderr => AgentStream::Stderr,

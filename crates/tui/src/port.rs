@@ -31,6 +31,8 @@ pub enum EntryKind {
     ToolOutput,
     /// What a tool returned when it failed.
     ToolFailed,
+    /// Its plan, a line a step.
+    Plan,
     /// Plain output: of an agent that only prints text, or lines that are no event.
     Output,
     /// A remark of the client or of ours.

@@ -28,23 +28,28 @@ fn pattern(text: &str) -> Regex {
 }
 
 fn epoch(text: &str) -> Option<Timestamp> {
-    static EPOCH: LazyLock<Regex> = LazyLock::new(|| pattern(r"\|\s*(\d{10}|\d{13})(?:\D|$)"));
+    static EPOCH: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r#"(?i)(?:\||\bresets?(?:[_ ]?(?:at|time))?["']?\s*[:=]?)\s*["']?(\d{10}|\d{13})(?:\D|$)"#)
+    });
     let digits = EPOCH.captures(text)?.get(1)?.as_str();
     let number: i64 = digits.parse().ok()?;
     Some(Timestamp(if digits.len() == 10 { number * 1000 } else { number }))
 }
 
 fn date_and_time(text: &str) -> Option<Timestamp> {
-    static FULL: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)"));
-    let moment: jiff::Timestamp = FULL.find(text)?.as_str().parse().ok()?;
+    static FULL: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d|\s?(?:UTC|GMT)\b)")
+    });
+    let said = FULL.captures(text)?;
+    let offset = if said[2].starts_with(['+', '-']) { &said[2] } else { "Z" };
+    let moment: jiff::Timestamp = format!("{}{offset}", &said[1]).parse().ok()?;
     Some(Timestamp(moment.as_millisecond()))
 }
 
 fn from_now(text: &str, clock: &Clock) -> Option<Timestamp> {
     static LEAD: LazyLock<Regex> = LazyLock::new(|| {
         pattern(
-            r"(?i)\b(?:retry[- ]after|retry in|try again in|try again after|resets? in|wait)(?:\s+for)?\s*[:=]?\s*((?:(?:and\s+|,\s*)?\d+(?:\.\d+)?\s*[a-z]*\.?\s*)+)",
+            r#"(?i)\b(?:retry[- ]after|retry in|try again in|try again after|resets?[ _]in(?:_seconds)?["']?|wait)(?:\s+for)?(?:\s+about|\s+approximately)?\s*[:=~]?\s*((?:(?:and\s+|,\s*)?\d+(?:\.\d+)?\s*[a-z]*\.?\s*)+)"#,
         )
     });
     static PART: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)(\d+(?:\.\d+)?)\s*([a-z]*)"));
@@ -59,6 +64,7 @@ fn from_now(text: &str, clock: &Clock) -> Option<Timestamp> {
                 "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
                 "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
                 "d" | "day" | "days" => 86400.0,
+                "w" | "week" | "weeks" => 604_800.0,
                 _ => break,
             };
     }
@@ -69,11 +75,12 @@ fn on_the_clock(text: &str, clock: &Clock) -> Option<Timestamp> {
     static TIME: LazyLock<Regex> = LazyLock::new(|| {
         pattern(concat!(
             r"(?i)\b(?:resets?|try again|retry|available again|until)\s+(?:at\s+|on\s+)?",
-            r"(?:(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?",
-            r"|(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?",
+            r"(?:(?P<tomorrow>tomorrow)\s+(?:at\s+)?)?",
+            r"(?:(?P<weekday>mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+(?:at\s+)?)?",
+            r"(?:(?P<month>jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?",
             r"(?:,?\s+(?P<year>20\d\d))?,?\s+(?:at\s+)?)?",
             r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?\s*(?P<half>[ap]\.?m\b\.?)?",
-            r"(?:\s*\((?P<zone>[A-Za-z0-9_+/\-]+)\)|\s+(?P<utc>UTC|GMT)\b)?",
+            r"(?:\s*\((?P<zone>[A-Za-z0-9_+/:\-]+)\)|\s+(?P<bare>(?-i:[A-Z]{3,5})(?:[+\-]\d{1,2}(?::\d\d)?)?)\b)?",
         ))
     });
     let said = TIME.captures(text)?;
@@ -94,7 +101,8 @@ fn on_the_clock(text: &str, clock: &Clock) -> Option<Timestamp> {
         }
     } else {
         let weekday = said.name("weekday").and_then(|day| weekday(day.as_str()));
-        next_time(&now, weekday, at)?
+        let tomorrow = said.name("tomorrow").is_some();
+        if tomorrow { at(now.date().tomorrow().ok()?)? } else { next_time(&now, weekday, at)? }
     };
     Some(Timestamp(moment.timestamp().as_millisecond()))
 }
@@ -126,11 +134,25 @@ fn time_of_day(said: &Captures<'_>) -> Option<(i8, i8)> {
 }
 
 fn zone(said: &Captures<'_>, clock: &Clock) -> Option<TimeZone> {
-    match said.name("zone").or_else(|| said.name("utc")).map(|zone| zone.as_str()) {
+    match said.name("zone").or_else(|| said.name("bare")).map(|zone| zone.as_str()) {
         None => Some(clock.zone.clone()),
-        Some(name) if name.eq_ignore_ascii_case("utc") || name.eq_ignore_ascii_case("gmt") => Some(TimeZone::UTC),
-        Some(name) => TimeZoneDatabase::bundled().get(name).ok(),
+        Some(name) => from_utc(name).or_else(|| TimeZoneDatabase::bundled().get(name).ok()),
     }
+}
+
+/// `UTC`, `GMT+2`, `UTC-03:30`, `+05:30`.
+fn from_utc(name: &str) -> Option<TimeZone> {
+    let upper = name.to_ascii_uppercase();
+    let offset = upper.strip_prefix("UTC").or_else(|| upper.strip_prefix("GMT")).unwrap_or(&upper);
+    if offset.is_empty() {
+        return Some(TimeZone::UTC);
+    }
+    let (sign, digits) =
+        offset.strip_prefix('+').map(|rest| (1, rest)).or_else(|| Some((-1, offset.strip_prefix('-')?)))?;
+    let (hours, minutes) = digits.split_once(':').unwrap_or((digits, "0"));
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let seconds = sign * (hours.checked_mul(3600)? + minutes.checked_mul(60)?);
+    Some(TimeZone::fixed(jiff::tz::Offset::from_seconds(seconds).ok()?))
 }
 
 fn weekday(name: &str) -> Option<Weekday> {
@@ -196,7 +218,39 @@ mod tests {
     }
 
     #[test]
+    fn wordings_that_are_rarer_are_read_too() {
+        for (text, want) in [
+            (r#"{"type":"usage_limit_reached","resets_at":1795821068}"#, "2026-11-27T23:11:08Z"),
+            ("X-RateLimit-Reset: 1795821068000", "2026-11-27T23:11:08Z"),
+            (r#"{"error":{"resets_in_seconds":5400}}"#, "2026-11-27T13:30:00Z"),
+            ("Claude usage limit reached. Your limit will reset at 3pm (America/New_York).", "2026-11-27T20:00:00Z"),
+            ("limit reached, resets tomorrow at 9am (UTC)", "2026-11-28T09:00:00Z"),
+            ("resets Tuesday, December 1 at 9am", "2026-12-01T09:00:00Z"),
+            ("resets in about 2 hours", "2026-11-27T14:00:00Z"),
+            ("resets in ~45 min", "2026-11-27T12:45:00Z"),
+            ("Try again in 1 week and 2 days", "2026-12-06T12:00:00Z"),
+            ("resets 3:45pm (UTC+2)", "2026-11-27T13:45:00Z"),
+            ("resets 3:45pm (GMT-03:30)", "2026-11-27T19:15:00Z"),
+            ("resets 9pm GMT+1", "2026-11-27T20:00:00Z"),
+            ("limit until 2026-11-28 01:00 UTC", "2026-11-28T01:00:00Z"),
+            ("resets Nov 26, 6am (UTC)", "2026-11-26T06:00:00Z"),
+        ] {
+            assert_eq!(at_noon(text).as_deref(), Some(want), "{text}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_read_is_no_time() {
+        // Read as if it were the user's own zone, a time of another would be wrong.
+        for text in [
+            "resets 10pm PST",
+            "resets 10pm (PST)",
+            "resets 3pm (UTC+99)",
+            "resets 3pm (UTC+2:x)",
+            "resets Feb 29, 6am",
+        ] {
+            assert_eq!(at_noon(text), None, "{text}");
+        }
         for text in
             ["You've reached your usage limit.", "resets soon", "resets 10", "resets 3pm (Mars/Base)", "resets 13pm"]
         {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use ralphloop_agent::decoder::{Clock, Decoder, Ending, Errand, LOOP_AFTER, ProcessEnd};
 use ralphloop_agent::event::{AgentEvent, Stream};
+use ralphloop_agent::plan::in_full;
 use ralphloop_core::evidence::{AgentEnd, AgentReport, Claim};
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::signal::SignalGrammar;
@@ -63,6 +64,8 @@ fn a_conversation_gives_the_prompt_answers_what_is_asked_and_comes_to_its_end() 
     assert_eq!((&report.end, &report.claim), (&AgentEnd::Finished, &Claim::Complete));
     assert_eq!((report.usage.input_tokens, report.usage.output_tokens), (Some(100), Some(9)));
     assert_eq!(report.usage.cost.map(ralphloop_core::units::Usd::dollars), Some(0.25));
+    let planned = |event: &AgentEvent| matches!(event, AgentEvent::Plan { steps } if in_full(steps) == "[ ] x");
+    assert!(events.iter().any(planned), "{events:?}");
     assert!(events.iter().any(|event| matches!(event, AgentEvent::ToolFinished { ok: true, .. })), "{events:?}");
 }
 
@@ -86,4 +89,28 @@ fn a_conversation_that_breaks_off_has_no_final_message() {
         assert_ne!(report.end, AgentEnd::Finished, "after {end} lines");
         assert_eq!(report.claim, Claim::None { near_miss: None });
     }
+}
+
+#[test]
+fn a_turn_that_is_under_way_is_cancelled_by_the_protocols_own_word_and_then_nothing_is_allowed() {
+    let lines: Vec<&str> = SAID.lines().collect();
+    let errand = Errand { prompt: "Do S1.".to_owned(), folder: "/work".to_owned() };
+    let mut decoder = Decoder::talking(errand, LOOP_AFTER);
+    let say = |decoder: &mut Decoder, line: &str| {
+        decoder.push(Stream::Stdout, format!("{line}\n").as_bytes(), &mut Vec::new());
+        String::from_utf8(decoder.replies()).unwrap()
+    };
+    for line in &lines[..2] {
+        say(&mut decoder, line);
+        assert!(decoder.farewell().is_empty(), "there is no turn yet");
+    }
+    say(&mut decoder, lines[2]);
+    let farewell: Value = serde_json::from_slice(decoder.farewell()).unwrap();
+    assert_eq!((&farewell["method"], &farewell["params"]["sessionId"]), (&"session/cancel".into(), &"s-1".into()));
+    assert!(farewell["id"].is_null(), "it is no request");
+    decoder.wind_up();
+    let asks = lines.iter().find(|line| line.contains("request_permission")).unwrap();
+    assert!(say(&mut decoder, asks).contains(r#""outcome":{"outcome":"cancelled"}"#));
+    say(&mut decoder, r#"{"jsonrpc":"2.0","id":4,"result":{"stopReason":"cancelled"}}"#);
+    assert!(decoder.farewell().is_empty(), "the turn is over");
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ralphloop_core::agent_name::AgentName;
 use ralphloop_core::units::Usd;
 use ralphloop_engine::lane::Generated;
 use ralphloop_engine::sandbox::Host;
@@ -19,8 +20,8 @@ use super::own_roles::{OwnRole, RelayRoles};
 use super::screen::{ScreenKeys, ScreenTheme};
 use super::told::{Destination, Secret};
 use super::value::{
-    AgentFormat, AgentName, AgentNames, Bytes, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Sandbox,
-    SandboxBy, Trusting, Value,
+    AgentFormat, AgentNames, Bytes, Count, Dirty, Form, Iterations, Jobs, OnExhausted, Raw, Sandbox, SandboxBy,
+    Trusting, Value,
 };
 
 /// The table of a file that holds the settings of the screen.
@@ -237,10 +238,10 @@ macro_rules! settings {
 
 settings! {
     "Agent" {
-        /// The agent that works on the stories, and the model it is to use; or several, parted by commas, the preferred
+        /// The agent that works on the stories, the model it is to use and with how much effort; or several, parted by commas, the preferred
         /// first. While one cannot be called (a limit, an overload, no sign-in), the next takes its place; a story that
         /// fails in the same way again and again moves up to the next, too.
-        agent: Option<AgentNames> = None, Flag "NAME[:MODEL],...", "claude, else the first found";
+        agent: Option<AgentNames> = None, Flag "NAME[:MODEL[:EFFORT]],...", "claude, else the first found";
         /// Further arguments for the first agent of `agent`, and for its other models, after those that ralphloop gives
         /// it, one an item. They are not added to `agent_command`.
         agent_arguments: Vec<String> = Vec::new(), File "ARGUMENT";
@@ -257,13 +258,13 @@ settings! {
         choose: bool = false, Flag "BOOL";
         /// An agent that looks at proven work before it lands, and may send it back. It sees the story, the change and which
         /// checks passed, and can write nothing. What it says is advice: an unclear answer is no objection.
-        reviewer: Option<AgentName> = None, Flag "NAME[:MODEL]", "nobody";
+        reviewer: Option<AgentName> = None, Flag "NAME[:MODEL[:EFFORT]]", "nobody";
         /// How often the reviewer may send the work of one attempt back.
         max_reviews: u32 = 2, Flag "N";
         /// Let several work on each story one after the other, in the same tree, each handing on to the next what it has to
         /// say: planner, coder, reviewer, tester, refactorer, or roles of your own (`[roles.NAME]`). A role may have its own
         /// agent; the others are taken by `agent`. What the last one leaves is checked as ever.
-        relay: Option<RelayRoles> = None, Flag "ROLE[=NAME[:MODEL]],...", "one agent alone";
+        relay: Option<RelayRoles> = None, Flag "ROLE[=NAME[:MODEL[:EFFORT]]],...", "one agent alone";
         /// How often all roles of a relay may have their turn in one attempt, as long as the last does not say that the
         /// story is complete.
         relay_rounds: Jobs = Jobs(NonZeroU32::MIN.saturating_add(1)), Flag "N";

@@ -27,7 +27,7 @@ pub(crate) use keys::{KEYS, Key, Layer, Settings};
 pub(crate) use origin::{Config, Origin};
 pub(crate) use own_agents::OwnAgent;
 pub(crate) use own_retries::OwnRetry;
-pub(crate) use value::{AgentName, Bytes, Dirty, Form, OnExhausted, Sandbox, SandboxBy, Trusting, Value};
+pub(crate) use value::{Bytes, Dirty, Form, OnExhausted, Sandbox, SandboxBy, Trusting, Value};
 
 use value::Raw;
 

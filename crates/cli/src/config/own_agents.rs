@@ -9,7 +9,7 @@ use super::table::{Fault, only_known, setting, table_of};
 use super::value::{AgentFormat, Value};
 
 /// What may stand in a table.
-const KEYS: &[&str] = &["command", "format", "model_flag", "prompt"];
+const KEYS: &[&str] = &["command", "format", "model_flag", "effort_flag", "prompt"];
 
 /// An agent of the user's own, and where it is described.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,7 @@ fn one(name: &Spanned<std::borrow::Cow<'_, str>>, value: &Spanned<DeValue<'_>>) 
         command: setting::<String>(table, "command")?.unwrap_or_default(),
         format: setting::<AgentFormat>(table, "format")?.unwrap_or(AgentFormat::Text).format(),
         model_flag: setting::<String>(table, "model_flag")?,
+        effort_flag: setting::<String>(table, "effort_flag")?,
         prompt: setting::<Prompt>(table, "prompt")?.map_or(PromptDelivery::Stdin, |prompt| prompt.0),
     };
     // What cannot be started is said here, where it stands.

@@ -1,10 +1,11 @@
 //! Roles of a relay: `[roles.NAME]` tables of a file of settings, and how a relay is written.
 
+use ralphloop_core::agent_name::AgentName;
 use toml::Spanned;
 use toml::de::DeValue;
 
 use super::table::{Fault, only_known, setting, table_of};
-use super::value::{AgentName, Raw, Value, scalar};
+use super::value::{Raw, Value, scalar};
 
 /// What may stand in a table.
 const KEYS: &[&str] = &["agent", "prompt"];

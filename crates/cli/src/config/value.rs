@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use ralphloop_agent::client::Format;
+use ralphloop_core::agent_name::{AgentName, NoAgentName};
 use ralphloop_core::units::Usd;
 use ralphloop_engine::sandbox::{Host, NoHost};
 use serde_json::{Value as Json, json};
@@ -305,31 +306,12 @@ impl<T: Value> Value for Vec<T> {
     }
 }
 
-/// Which agent, and which of its models.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentName {
-    /// The client's name.
-    pub(crate) name: String,
-    /// The model as the client calls it; the client's own default if absent.
-    pub(crate) model: Option<String>,
-}
-
 impl Value for AgentName {
     fn parse(text: &str) -> Result<Self, String> {
-        let (name, model) = match text.split_once(':') {
-            Some((name, model)) => (name, Some(model)),
-            None => (text, None),
-        };
-        if name.is_empty() || model == Some("") {
-            return Err("write the name of an agent, or NAME:MODEL".to_owned());
-        }
-        Ok(Self { name: name.to_owned(), model: model.map(str::to_owned) })
+        text.parse().map_err(|error: NoAgentName| error.to_string())
     }
     fn show(&self) -> String {
-        match &self.model {
-            Some(model) => format!("{}:{model}", self.name),
-            None => self.name.clone(),
-        }
+        self.to_string()
     }
 }
 
@@ -499,8 +481,8 @@ mod tests {
 
     #[test]
     fn a_chain_of_agents_reads_from_one_text_from_a_list_and_from_what_was_kept() {
-        let chain = AgentNames::parse("claude:opus, codex,local:vendor/x:7b").unwrap();
-        assert_eq!(chain.show(), "claude:opus,codex,local:vendor/x:7b");
+        let chain = AgentNames::parse("claude:opus:max, codex,local:vendor/x:7b").unwrap();
+        assert_eq!(chain.show(), "claude:opus:max,codex,local:vendor/x:7b");
         assert_eq!(AgentNames::read(Raw::Flags(&chain.texts())), Ok(chain));
         assert_eq!(AgentNames::parse("claude").unwrap().texts(), ["claude"]);
         for text in ["", "claude,", ",codex", "claude,,codex", "claude:,codex"] {
@@ -516,15 +498,6 @@ mod tests {
         }
         for text in ["", "0", "GiB", "1.5GiB", "-1", "9 elephants", "99999999999TiB"] {
             assert!(Bytes::parse(text).is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_model_may_hold_colons_of_its_own() {
-        let agent = AgentName::parse("claude:vendor/x:7b").unwrap();
-        assert_eq!((agent.name.as_str(), agent.model.as_deref()), ("claude", Some("vendor/x:7b")));
-        for text in ["", ":opus", "claude:"] {
-            assert!(AgentName::parse(text).is_err(), "{text:?}");
         }
     }
 }

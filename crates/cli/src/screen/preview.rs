@@ -173,12 +173,14 @@ fn open(prepared: &Prepared) -> Result<Opened, CliError> {
 fn choices_of(prepared: &Prepared) -> (Choices, bool) {
     let settings = &prepared.config.settings;
     let command = settings.agent_command.clone();
-    let (agent, model) = match &command {
-        Some(command) => (command.clone(), String::new()),
-        None => (
-            prepared.settings.agents.first().name.clone(),
-            prepared.settings.agents.first().model.clone().unwrap_or_default(),
-        ),
+    let (agent, model) = if let Some(command) = &command {
+        (command.clone(), String::new())
+    } else {
+        let first = prepared.settings.agents.first();
+        let id = first.id();
+        // Behind the name stands the model, with its effort if one was named.
+        let model = id.as_str().strip_prefix(&first.name).and_then(|rest| rest.strip_prefix(':'));
+        (first.name.clone(), model.unwrap_or_default().to_owned())
     };
     let (jobs, retries) = (settings.jobs.show(), settings.max_retries.to_string());
     (Choices { agent, model, jobs, retries }, command.is_some())

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ralphloop_agent::client::Format;
 use ralphloop_agent::decoder::Decoder;
 use ralphloop_agent::event::{AgentEvent, Stream};
+use ralphloop_agent::plan;
 use ralphloop_engine::follow::Changes;
 use ralphloop_engine::transcript::frames::{Frame, Frames};
 use ralphloop_engine::transcript::{self, Record, TranscriptError};
@@ -21,6 +22,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const BATCH: Duration = Duration::from_millis(40);
 /// The longest text of one entry that the screen gets, in bytes. The transcript has all of it.
 const LONGEST: usize = 64 << 10;
+/// So much of a transcript tells how it reads, in bytes.
+const BEGINNING: usize = 64 << 10;
 
 /// What is known of one call's transcript.
 struct Transcript {
@@ -65,7 +68,10 @@ impl Transcript {
     /// The entries of a frame, each frame decoded for itself: the same whoever asks for it, and whenever.
     fn decode(&mut self, frame: &Frame) -> (u64, Vec<Entry>) {
         let mut entries = Vec::new();
-        let mut decoder: Option<Decoder> = None;
+        self.format = self.format.or_else(|| format_of(&frame.records));
+        // As long as there is nothing on the standard output, it makes no difference.
+        let format = self.format.unwrap_or(Format::Text);
+        let mut decoder = Decoder::new(format, "", 0);
         let mut events = Vec::new();
         for record in &frame.records {
             let Some(stream) = stream_of(record) else {
@@ -73,10 +79,13 @@ impl Transcript {
                 entries.push(Entry { at: record.at, kind: EntryKind::Note, text });
                 continue;
             };
-            let format = *self.format.get_or_insert_with(|| format_of(record));
-            let decoder = decoder.get_or_insert_with(|| Decoder::new(format, "", 0));
             decoder.push(stream, &record.bytes, &mut events);
             entries.extend(events.drain(..).filter_map(|event| entry(record, event, format)));
+        }
+        // What comes in pieces is not told before its end, which another frame may have.
+        decoder.pause(&mut events);
+        if let Some(last) = frame.records.last() {
+            entries.extend(events.drain(..).filter_map(|event| entry(last, event, format)));
         }
         (frame.end, entries)
     }
@@ -133,10 +142,11 @@ fn stream_of(record: &Record) -> Option<Stream> {
     }
 }
 
-/// How the output reads is not kept beside it; JSON lines tell themselves.
-fn format_of(first: &Record) -> Format {
-    let json = first.bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-    if json { Format::Claude } else { Format::Text }
+/// How the output reads is not kept beside it; what stands first on the standard output tells.
+fn format_of(records: &[Record]) -> Option<Format> {
+    let said = records.iter().filter(|record| matches!(record.stream, transcript::Stream::Out));
+    let beginning: Vec<u8> = said.flat_map(|record| record.bytes.iter().copied()).take(BEGINNING).collect();
+    (!beginning.is_empty()).then(|| Format::of_stream(&beginning))
 }
 
 fn entry(record: &Record, event: AgentEvent, format: Format) -> Option<Entry> {
@@ -148,6 +158,7 @@ fn entry(record: &Record, event: AgentEvent, format: Format) -> Option<Entry> {
         AgentEvent::ToolStarted { name, input, .. } => (EntryKind::Tool, format!("{name}  {input}")),
         AgentEvent::ToolFinished { ok: true, output, .. } => (EntryKind::ToolOutput, output),
         AgentEvent::ToolFinished { ok: false, output, .. } => (EntryKind::ToolFailed, output),
+        AgentEvent::Plan { steps } => (EntryKind::Plan, plan::in_full(&steps)),
         AgentEvent::Repeating { call, times } => (EntryKind::Note, format!("the same call {times} times: {call}")),
         AgentEvent::Retrying { attempt, of, why, .. } => {
             (EntryKind::Note, format!("tries again ({attempt} of {of}): {why}"))
@@ -293,4 +304,63 @@ fn export(folder: &Path, cwd: &Path, call: &CallId) -> Result<PathBuf, String> {
     }
     out.flush().map_err(|e| text(&e))?;
     Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use ralphloop_core::units::Timestamp;
+    use ralphloop_engine::transcript::{DEFAULT_MAX_BYTES, Redact, Stream as Of, Writer};
+
+    use super::*;
+
+    /// What the screen gets of a transcript whose frames hold these lines.
+    fn seen(frames: &[(Of, &str)]) -> Vec<(EntryKind, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t");
+        let keep: Redact<'_> = &|bytes| Cow::Borrowed(bytes);
+        let mut writer = Writer::create(path.clone(), keep, DEFAULT_MAX_BYTES).unwrap();
+        for (of, lines) in frames {
+            writer.write(*of, lines.as_bytes(), Timestamp(1)).unwrap();
+            writer.flush(Timestamp(1)).unwrap();
+        }
+        writer.finish(Timestamp(2)).unwrap();
+        let mut transcript = Transcript::open(&path).unwrap();
+        while transcript.read_on().unwrap() {}
+        transcript.chunk(0).unwrap().into_iter().map(|entry| (entry.kind, entry.text)).collect()
+    }
+
+    #[test]
+    fn every_clients_lines_read_as_its_own_also_behind_remarks_on_the_standard_error() {
+        let plan = r#"{"type":"item.started","item":{"id":"p","type":"todo_list","items":[{"text":"Look","completed":true}]}}"#;
+        let codex = format!("{{\"type\":\"thread.started\",\"thread_id\":\"t\"}}\n{plan}\n");
+        let said = "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"Done.\"}}\n";
+        assert_eq!(
+            seen(&[(Of::Err, "warming up\n"), (Of::Out, &codex), (Of::Out, said)]),
+            [
+                (EntryKind::Output, "warming up".to_owned()),
+                (EntryKind::Plan, "[x] Look".to_owned()),
+                (EntryKind::Agent, "Done.".to_owned())
+            ]
+        );
+        let words = seen(&[(Of::Out, "just words\n")]);
+        assert_eq!(words, [(EntryKind::Output, "just words".to_owned())]);
+    }
+
+    #[test]
+    fn a_message_in_pieces_is_seen_as_far_as_it_has_come() {
+        let piece = |text: &str| {
+            format!(
+                "{{\"jsonrpc\":\"2.0\",\"method\":\"session/update\",\"params\":{{\"update\":{{\"sessionUpdate\":\
+                 \"agent_message_chunk\",\"content\":{{\"type\":\"text\",\"text\":\"{text}\"}}}}}}}}\n"
+            )
+        };
+        let first = piece("I look ") + &piece("around.");
+        let entries = seen(&[(Of::Out, &first), (Of::Out, &piece(" And go."))]);
+        assert_eq!(
+            entries,
+            [(EntryKind::Agent, "I look around.".to_owned()), (EntryKind::Agent, " And go.".to_owned())]
+        );
+    }
 }

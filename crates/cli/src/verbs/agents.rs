@@ -46,7 +46,7 @@ fn list(as_json: bool, host: &Host) -> Result<Exit, CliError> {
     } else {
         output::data(&text(&found, own, &chosen))?;
         output::talk(
-            "Name one with --agent NAME[:MODEL], several as a chain (a,b,c), or any other program with --agent-command.\n",
+            "Name one with --agent NAME[:MODEL[:EFFORT]], several as a chain (a,b,c), or any other program with --agent-command.\n",
         );
     }
     Ok(Exit::DONE)

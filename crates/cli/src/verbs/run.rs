@@ -11,13 +11,13 @@ use ralphloop_core::run::Run;
 use ralphloop_engine::driver::DriveError;
 use ralphloop_engine::finish;
 use ralphloop_engine::learnings;
-use ralphloop_engine::notice;
+use ralphloop_engine::notice::{self, TalkNotice};
 use ralphloop_engine::runs::{RunFolder, StateFolder};
 use ralphloop_engine::scribe::Scribe;
 use ralphloop_engine::start::{self, Place, Ready, Request, Started};
 use ralphloop_engine::work::{self, WorkError, WorkRef};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 
 use super::between::Between;
 use super::launch::{Launch, Prepared};
@@ -32,6 +32,7 @@ use crate::host::Host;
 use crate::mcp::Seat;
 use crate::output;
 use crate::screen::{self, pick::Called};
+use crate::view::plans::Plans;
 use crate::view::{lines, live, public, summary};
 
 pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError> {
@@ -267,7 +268,7 @@ async fn drive(mut ready: Ready, view: ViewArguments, offer: Option<&str>) -> Re
         if !view.json && !view.headless && live::possible() {
             here.block_on(live::watch(&first, run, watch.state, watch.talk));
         } else {
-            print(view, &first, run, watch.state);
+            here.block_on(print(view, &first, run, watch.state, watch.talk));
         }
     });
     let noting = tokio::task::spawn_blocking(move || {
@@ -311,12 +312,30 @@ pub(crate) fn ended(result: Result<Outcome, DriveError>) -> Result<Exit, CliErro
 }
 
 /// Prints each event until the run ends: lines for people, or JSON. A reader that goes away ends the printing, not the
-/// run.
-fn print(view: ViewArguments, first: &Event, mut run: Run, mut events: UnboundedReceiver<Event>) {
+/// run. Of what agents say, lines tell their plans.
+async fn print(
+    view: ViewArguments,
+    first: &Event,
+    mut run: Run,
+    mut events: UnboundedReceiver<Event>,
+    mut talk: Receiver<TalkNotice>,
+) {
     let mut readable = show(view, first, &run);
-    while let Some(event) = events.blocking_recv() {
-        drop(run.step(&event));
-        readable = readable && show(view, &event, &run);
+    let mut plans = Plans::default();
+    loop {
+        tokio::select! {
+            biased;
+            event = events.recv() => {
+                let Some(event) = event else { return };
+                drop(run.step(&event));
+                readable = readable && show(view, &event, &run);
+            }
+            Some(notice) = talk.recv(), if !view.json => {
+                if let Some(line) = plans.line(&notice) {
+                    output::talk(&line);
+                }
+            }
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use ralphloop_agent::chain::Chain;
 use ralphloop_agent::client::{Agent, Roster};
 use ralphloop_agent::prices::Prices;
 use ralphloop_agent::prompt::relay::{ROLES, instructions_of};
+use ralphloop_core::agent_name::AgentName;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::policy::{Budget, OnExhausted, Place};
 use ralphloop_core::signal::SignalGrammar;
@@ -213,7 +214,7 @@ fn relay(config: &Config) -> Result<Option<Team>, CliError> {
     let given = &config.settings;
     let Some(relay) = &given.relay else { return Ok(None) };
     let roster = roster(config);
-    let member = |(name, agent): &(String, Option<config::AgentName>)| {
+    let member = |(name, agent): &(String, Option<AgentName>)| {
         let described = given.roles.iter().find(|role| role.name == *name);
         if described.is_none_or(|role| role.prompt.is_none()) && instructions_of(name).is_none() {
             let known = ROLES.iter().map(|(role, _)| *role).chain(given.roles.iter().map(|role| role.name.as_str()));

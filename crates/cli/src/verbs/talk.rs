@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use ralphloop_agent::decoder::Decoder;
 use ralphloop_agent::event::{AgentEvent, Stream};
+use ralphloop_agent::plan;
 use ralphloop_core::ids::{AttemptId, CallNumber};
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::transcript::{self, Reader, Record};
@@ -37,6 +38,10 @@ pub(super) fn of_call(folder: &RunFolder, attempt: &AttemptId, call: CallNumber)
             }
         }
     }
+    decoder.pause(&mut events);
+    for event in &events {
+        tell(event, &mut text);
+    }
     text
 }
 
@@ -54,6 +59,7 @@ fn tell(event: &AgentEvent, text: &mut String) {
         AgentEvent::SubAgentSaid { text: said } => return quote("sub-agent", said, text),
         AgentEvent::ToolStarted { name, input, .. } => format!("tool: {name} {input}"),
         AgentEvent::ToolFinished { ok: false, output, .. } => format!("tool failed: {output}"),
+        AgentEvent::Plan { steps } => return quote("plan", &plan::in_full(steps), text),
         AgentEvent::PermissionDenied { tool } => format!("permission denied: {tool}"),
         AgentEvent::Notice { text } => format!("note: {text}"),
         AgentEvent::Raw { text, .. } => format!("output: {text}"),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use ralphloop_agent::event::AgentEvent;
+use ralphloop_agent::plan;
 use ralphloop_core::event::{Event, Fact};
 use ralphloop_core::evidence::{CheckResult, Usage};
 use ralphloop_core::run::{Activity, Run, StoryState};
@@ -60,19 +61,22 @@ struct Live {
     call: Usage,
     /// What the agent does just now: a tool call, another try.
     doing: Option<String>,
+    /// What the agent plans, in brief.
+    plan: Option<String>,
     drawn: bool,
 }
 
 impl Live {
     fn new(run: &Run) -> Self {
         let before = run.active_time();
-        Self { began: Instant::now(), before, call: Usage::default(), doing: None, drawn: false }
+        Self { began: Instant::now(), before, call: Usage::default(), doing: None, plan: None, drawn: false }
     }
 
     fn event(&mut self, event: &Event, run: &Run) {
         self.doing = None;
         if matches!(event.fact, Fact::AgentEnded { .. }) {
             self.call = Usage::default();
+            self.plan = None;
         }
         let time = styled(DIM, &clock(event.at));
         let style = style(event, run);
@@ -94,6 +98,7 @@ impl Live {
         match notice.event {
             AgentEvent::Usage { so_far } => self.call = so_far,
             AgentEvent::ToolStarted { name, input, .. } => self.doing = Some(one_line(&format!("{name} {input}"))),
+            AgentEvent::Plan { steps } => self.plan = Some(one_line(&plan::in_brief(&steps))),
             AgentEvent::Retrying { attempt, of, why, .. } => {
                 self.doing = Some(one_line(&format!("tries again ({attempt} of {of}): {why}")));
             }
@@ -132,7 +137,8 @@ impl Live {
                 let title = at.and_then(|at| stories.get(at)).map(|story| one_line(&story.title)).unwrap_or_default();
                 let doing = self.doing.as_ref().map_or_else(String::new, |doing| format!(": {doing}"));
                 let place = format!("story {} of {}", at.map_or(0, |at| at + 1), stories.len());
-                (place, format!("{title} · {}{doing}", one_line(&ralphloop_tui::doing(attempt, run))))
+                let plan = self.plan.as_ref().map_or_else(String::new, |plan| format!(" · plan: {plan}"));
+                (place, format!("{title} · {}{doing}{plan}", one_line(&ralphloop_tui::doing(attempt, run))))
             }
             (_, several @ 2..) => {
                 let each = attempts

@@ -3,6 +3,7 @@
 pub(crate) mod audit;
 pub(crate) mod lines;
 pub(crate) mod live;
+pub(crate) mod plans;
 pub(crate) mod public;
 pub(crate) mod status;
 pub(crate) mod summary;

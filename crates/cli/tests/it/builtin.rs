@@ -446,6 +446,24 @@ fn the_models_name_is_sent_as_it_was_given() {
 }
 
 #[test]
+fn the_effort_is_asked_of_the_model_in_each_protocols_own_way() {
+    let sent = |way: Way, model: &'static str| {
+        let (scene, api) = Way { model, ..way }.world(one(honest()));
+        Way { model, ..way }.run(&scene, &["--no-gates"]).exits(0);
+        serde_json::from_slice::<Value>(&api.requests()[0].body).unwrap()
+    };
+    let asked = sent(RESPONSES, "gpt-5:high");
+    assert_eq!((&asked["model"], &asked["reasoning"]), (&json!("gpt-5"), &json!({"effort": "high"})));
+    let asked = sent(COMPLETIONS, "qwen3:8b:low");
+    assert_eq!((&asked["model"], &asked["reasoning_effort"]), (&json!("qwen3:8b"), &json!("low")));
+    let asked = sent(MESSAGES, "claude-opus-4-6:max");
+    assert_eq!(asked["model"], "claude-opus-4-6");
+    assert_eq!(asked["output_config"]["effort"], "max", "{asked:#}");
+    let asked = sent(GEMINI, "gemini-2.5-pro:low");
+    assert!(asked["generationConfig"]["thinkingConfig"]["thinkingBudget"].is_number(), "{asked:#}");
+}
+
+#[test]
 fn its_commands_are_bounded_in_time_and_output_and_leave_nothing_behind() {
     let bash = |command: &str| ("bash", json!({"command": command}));
     let script = StoryScript::when(&["Bulb"])

@@ -80,6 +80,44 @@ fn a_story_that_fails_in_the_same_way_again_and_again_moves_up_to_the_next_agent
 }
 
 #[test]
+fn a_story_moves_up_by_effort_which_is_told_and_shown_wherever_its_agent_is() {
+    let scene = prd_scene(&[story("S1", "Alpha")], &AgentScript::new());
+    // It can do the story with much effort only.
+    scene.program(
+        "codex",
+        "#!/bin/sh\ncat >/dev/null\n\
+         case \"$*\" in *'--model gpt-5 -c model_reasoning_effort=high -') echo on >> lamp.txt; word=COMPLETE;;\n\
+         *'--model gpt-5 -c model_reasoning_effort=low -') word='FAILED: no idea';; *) exit 9;; esac\n\
+         printf '{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"<promise>%s</promise>\"}}\\n' \"$word\"\n\
+         echo '{\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":1000000,\"output_tokens\":0}}'\n",
+    );
+    run(&scene, "codex:gpt-5:low,codex:gpt-5:high").exits(0).says("codex:gpt-5:high tries next");
+    landed_once(&scene, "S1", "lamp.txt");
+    let commit = scene.landed().pop().unwrap();
+    assert_eq!(commit.trailer("Ralphloop-Agent"), Some("codex:gpt-5:high"));
+    let status = scene.status();
+    assert_eq!(status["stories"][0]["agent"], "codex:gpt-5:high");
+    assert_eq!(status["cost_usd"], 5.0, "the price is the model's: {status:#}");
+    let called: Vec<Value> = events_of(&scene, "agent.started").into_iter().map(|mut e| e["agent"].take()).collect();
+    let low = "codex:gpt-5:low";
+    assert_eq!(called, [low, low, low, "codex:gpt-5:high"]);
+    let evidence = scene.run(&["agents", "stats", "--json"]).exits(0).json();
+    let known: Vec<_> = evidence["outcomes"].as_array().unwrap().iter().map(|row| &row["agent"]).collect();
+    assert_eq!(known, [&Value::from("codex:gpt-5:high"), &Value::from(low)], "{evidence:#}");
+}
+
+#[test]
+fn an_effort_that_a_client_cannot_be_told_is_refused_before_anything_starts() {
+    let scene = prd_scene(&[story("S1", "Alpha")], &AgentScript::always([call().write("a.txt", "on").complete()]));
+    run(&scene, "claude,gemini:flash:high").exits(2).says("cannot be told an effort").says("gemini:flash:high:");
+    run(&scene, "claude:opus:minimal").exits(2).says("low, medium, high, xhigh, max");
+    assert_eq!(scene.calls().len(), 0);
+    // A model keeps the colons of its own name.
+    run(&scene, "claude:qwen3:8b").exits(0);
+    assert_eq!(scene.status()["agent"], "claude:qwen3:8b");
+}
+
+#[test]
 fn the_same_agent_twice_is_refused_and_a_list_in_a_file_reads_like_the_flag() {
     let scene = prd_scene(&[story("S1", "Alpha")], &AgentScript::always([call().write("a.txt", "on").complete()]));
     codex(&scene);

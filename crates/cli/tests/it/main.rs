@@ -1,6 +1,7 @@
 //! The binary from outside: every test runs `ralphloop` in a scene of its own with a scripted agent.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod acp;
 mod agents;
 mod auditing;
 mod branches;

@@ -58,6 +58,16 @@ fn run(scene: &Scene, flags: &[&str]) -> ralphloop_testkit::scene::Outcome {
 }
 
 #[test]
+fn it_asks_the_model_for_the_effort_that_was_named() {
+    let (scene, api) = world(ModelScript::new().story(alpha()).story(beta()), KEY);
+    let agent = ["--agent", "claude:opus:low", "--story", "1"];
+    scene.run(&[&["run", "openspec:lamp", "--headless", "--no-gates"][..], &agent].concat()).exits(0);
+    let requests = api.requests();
+    let asked = |request: &[u8]| String::from_utf8_lossy(request).contains("\"effort\":\"low\"");
+    assert!(requests.iter().any(|request| asked(&request.body)), "{}", String::from_utf8_lossy(&requests[0].body));
+}
+
+#[test]
 fn it_works_in_the_sandbox_and_cannot_leave_it() {
     let outside = StoryScript::when(&["Switch"])
         .run("echo x > \"$HOME/left\"; cat \"$HOME/.netrc\"; true")

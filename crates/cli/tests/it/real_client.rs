@@ -164,6 +164,21 @@ fn hangs_and_is_tried_again(client: &str, hung_at: usize) {
     assert_eq!(scene.story("S1")["attempts"], 2);
 }
 
+/// A model that never answers, and a person who stops the run in the midst of that and takes it up again. No clock of ours
+/// takes part, so that no machine is too slow for it.
+fn hangs_is_stopped_and_taken_up_again(client: &str, hung_at: usize) {
+    let (scene, api) = world(client, ModelScript::new().story(honest().fault(hung_at, 1, FaultKind::Hang)));
+    let running = scene.start(&[&["run", "prd.json", "--headless"], agent(client)].concat());
+    assert!(api.wait_for_hang(PATIENCE), "{client} did not get so far");
+    scene.run(&["stop", "--now"]).exits(0);
+    running.wait().exits(4);
+    assert_eq!(scene.landed_subjects(), Vec::<String>::new());
+    scene.tree_is_clean();
+    scene.nothing_runs();
+    scene.run(&["resume"]).exits(0);
+    landed(&scene);
+}
+
 /// Stopped in the middle of a tool that ignores it, whose children would go on.
 fn is_stopped(client: &str) {
     let busy = StoryScript::when(&["Bulb"])
@@ -207,6 +222,16 @@ fn is_not_signed_in(client: &str, remedy: &str) {
 #[test]
 fn codex_claims_falsely_and_repairs() {
     claims_falsely_and_repairs("codex", 1000);
+}
+
+/// A model that the client knows to think: of others it sends no effort.
+#[test]
+fn codex_asks_the_model_for_the_effort_that_was_named() {
+    let (scene, api) = world("codex", ModelScript::new().story(honest()));
+    scene.run(&["run", "prd.json", "--headless", "--no-gates", "--agent", "codex:gpt-5:high"]).exits(0);
+    landed(&scene);
+    let asked: serde_json::Value = serde_json::from_slice(&api.requests()[0].body).unwrap();
+    assert_eq!(asked["reasoning"]["effort"], "high", "{}", asked["reasoning"]);
 }
 
 #[test]
@@ -317,4 +342,14 @@ fn gemini_over_acp_hits_a_limit() {
 #[test]
 fn opencode_over_acp_claims_falsely_and_repairs() {
     claims_falsely_and_repairs("opencode acp", None);
+}
+
+#[test]
+fn opencode_over_acp_hangs_is_stopped_and_taken_up_again() {
+    hangs_is_stopped_and_taken_up_again("opencode acp", 2);
+}
+
+#[test]
+fn opencode_over_acp_is_stopped() {
+    is_stopped("opencode acp");
 }

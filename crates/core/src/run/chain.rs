@@ -132,7 +132,16 @@ impl Run {
 
     /// Why an agent is not called just now; nothing if it can be.
     pub fn away(&self, agent: &AgentId) -> Option<&Away> {
-        self.standings.get(agent).and_then(|standing| standing.away.as_ref()).filter(|away| !away.is_over(self.last_at))
+        self.standing(agent).and_then(|standing| standing.away.as_ref()).filter(|away| !away.is_over(self.last_at))
+    }
+
+    /// How the agent stands, which it does with whatever effort it is asked for.
+    fn standing(&self, agent: &AgentId) -> Option<&Standing> {
+        self.standings.get(&agent.without_effort())
+    }
+
+    fn standing_mut(&mut self, agent: &AgentId) -> &mut Standing {
+        self.standings.entry(agent.without_effort()).or_default()
     }
 
     /// The chain that holds from now on. What was known of how its agents stand stays known if `keep` says so.
@@ -148,7 +157,7 @@ impl Run {
         let still_away = |standing: Standing| standing.away.filter(|away| away.until().is_some());
         self.standings = was
             .into_iter()
-            .filter(|(agent, _)| keep && self.chain.contains(agent))
+            .filter(|(agent, _)| keep && self.chain.iter().any(|one| one.without_effort() == *agent))
             .filter_map(|(agent, standing)| {
                 Some((agent, Standing { away: Some(still_away(standing)?), ..Standing::default() }))
             })
@@ -168,7 +177,7 @@ impl Run {
 
     /// The troubles of the agent's provider that were counted so far.
     pub(super) fn waits_of(&self, agent: &AgentId) -> u32 {
-        self.standings.get(agent).map_or(0, |standing| standing.waits)
+        self.standing(agent).map_or(0, |standing| standing.waits)
     }
 
     /// Nobody of the chain can be called, and a story waits for somebody.
@@ -190,7 +199,7 @@ impl Run {
             // Neither says anything of the provider.
             AfterAgent::Inconclusive(Cause::Environment { .. } | Cause::Bound { .. } | Cause::Stopped) => {}
             AfterAgent::RunChecks | AfterAgent::Failed(_) | AfterAgent::Blocked { .. } => {
-                if let Some(standing) = self.standings.get_mut(agent) {
+                if let Some(standing) = self.standings.get_mut(&agent.without_effort()) {
                     (standing.provider, standing.limit, standing.worn) = (0, 0, None);
                 }
             }
@@ -199,7 +208,7 @@ impl Run {
 
     fn limited(&mut self, agent: &AgentId, resets_at: Option<Timestamp>, message: &str, anew: bool) {
         let (now, longest) = (self.last_at, self.policy.limit_wait);
-        let standing = self.standings.entry(agent.clone()).or_default();
+        let standing = self.standing_mut(agent);
         standing.limit += u32::from(anew);
         standing.waits += u32::from(anew);
         if standing.limit > WAITS_IN_A_ROW {
@@ -224,7 +233,7 @@ impl Run {
 
     fn failing(&mut self, agent: &AgentId, message: &str, anew: bool) {
         let tries = self.policy.provider_retries;
-        let standing = self.standings.entry(agent.clone()).or_default();
+        let standing = self.standing_mut(agent);
         standing.provider += u32::from(anew);
         standing.waits += u32::from(anew);
         if standing.provider >= tries {
@@ -258,15 +267,15 @@ impl Run {
             }
             _ => true,
         };
-        if longer && let Some(standing) = self.standings.get_mut(agent) {
-            standing.away = Some(away);
+        if longer {
+            self.standing_mut(agent).away = Some(away);
         }
     }
 
     /// The tree is put back after a call that met the agent's trouble: a wait of no stated end begins now.
     pub(super) fn wait_begins(&mut self, agent: Option<&AgentId>) {
         let now = self.last_at;
-        let standing = agent.and_then(|agent| self.standings.get_mut(agent));
+        let standing = agent.and_then(|agent| self.standings.get_mut(&agent.without_effort()));
         if let Some(until) = standing.and_then(|s| s.away.as_mut()).and_then(Away::until_mut)
             && let Some(rest) = until.rest
         {
@@ -275,13 +284,13 @@ impl Run {
     }
 
     fn unusable(&mut self, agent: &AgentId, reason: String, set_up: bool) {
-        self.standings.entry(agent.clone()).or_default().away = Some(Away::Unusable { reason, set_up });
+        self.standing_mut(agent).away = Some(Away::Unusable { reason, set_up });
     }
 
     /// An attempt of the agent was charged or blocked its story; `silent` if not a byte came from it.
     pub(super) fn note_attempt(&mut self, agent: Option<&AgentId>, silent: bool) {
         let Some(agent) = agent else { return };
-        let standing = self.standings.entry(agent.clone()).or_default();
+        let standing = self.standing_mut(agent);
         standing.no_output = if silent { standing.no_output + 1 } else { 0 };
         if standing.no_output >= SILENT_ATTEMPTS {
             let reason = format!(
@@ -317,7 +326,7 @@ impl Run {
 
     /// What there is to hope for if all of these agents are away.
     pub(super) fn prospect(&self, agents: &[AgentId]) -> Prospect {
-        let hopeful = |agent: &&AgentId| self.standings.get(agent).is_none_or(|standing| standing.worn.is_none());
+        let hopeful = |agent: &&AgentId| self.standing(agent).is_none_or(|standing| standing.worn.is_none());
         let returning = agents.iter().filter(hopeful).filter_map(|agent| match self.away(agent)? {
             Away::Limited(until) => Some((until.at, Prospect::Resets(agent.clone(), until.clone()))),
             Away::Failing(until) => Some((until.at, Prospect::TriedAgain(agent.clone(), until.clone()))),
@@ -330,7 +339,7 @@ impl Run {
         let mut reasons = Vec::new();
         let mut set_up = None;
         for agent in agents {
-            let Some(standing) = self.standings.get(agent) else { continue };
+            let Some(standing) = self.standing(agent) else { continue };
             let (reason, wrong) = match (&standing.away, &standing.worn) {
                 (Some(Away::Unusable { reason, set_up }), _) => (reason, *set_up),
                 (_, Some(worn)) => (worn, false),

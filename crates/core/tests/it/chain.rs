@@ -45,6 +45,19 @@ fn a_limit_moves_the_story_to_the_next_agent_at_once_and_is_not_charged() {
 }
 
 #[test]
+fn a_plateau_moves_a_story_up_by_effort_and_a_limit_moves_it_past_every_effort_of_the_model() {
+    let efforts = || chain(&["claude:opus:low", "claude:opus:max", "codex"]);
+    let alike = ["a", "a", "a"].map(claims_failure).map(|call| call.tree("t"));
+    let mut play = Play::new(vec![story("S1")], efforts()).agents(alike).agents([complete()]);
+    assert_eq!(play.end(), Outcome::Complete);
+    assert_eq!(called(&play), ["claude:opus:low", "claude:opus:low", "claude:opus:low", "claude:opus:max"]);
+
+    let mut play = Play::new(vec![story("S1")], efforts()).agents([in_hours(3), complete()]);
+    assert_eq!(play.end(), Outcome::Complete);
+    assert_eq!(called(&play), ["claude:opus:low", "codex"], "the account is the same for both");
+}
+
+#[test]
 fn an_overloaded_provider_is_not_waited_for_and_is_asked_again_after_its_pause() {
     let mut play = Play::new(vec![story("S1")], both()).agents([overloaded(), overloaded(), overloaded(), complete()]);
     assert_eq!(play.end(), Outcome::Complete, "{:#?}", play.log);

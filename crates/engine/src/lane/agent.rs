@@ -234,8 +234,7 @@ async fn watch(
         };
         unflushed = true;
         let Some(chunk) = chunk else { break };
-        decoder.push(invoke::agent_stream(chunk.stream), &chunk.bytes, &mut events);
-        running.say(&decoder.replies());
+        invoke::converse(&mut decoder, &mut running, &chunk, &mut events);
         if let Some(recorder) = &transcript
             && recorder.write(stream_of(chunk.stream), chunk.bytes).await.is_err()
         {

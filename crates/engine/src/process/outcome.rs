@@ -86,7 +86,7 @@ impl From<ExitStatus> for Exit {
 /// How hard a stop is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StopLevel {
-    /// TERM, the grace of the call's limits, KILL.
+    /// The program's own word for the end, if it was given one, and some seconds; TERM, the grace of the call's limits, KILL.
     Gentle,
     /// KILL.
     Now,

@@ -22,6 +22,8 @@ use super::{Call, Excess, Limits, Resource, SpawnError};
 
 /// How long a pipe that others still hold may be silent after the end before it is given up.
 const DRAIN: Duration = Duration::from_millis(300);
+/// How long a program that was asked to end by its own word for that may take, before it is sent signals.
+const PARTING: Duration = Duration::from_secs(3);
 /// How long after KILL, or after the program's own exit, the end of everything may take to be confirmed.
 const CONFIRM: Duration = Duration::from_secs(10);
 
@@ -50,6 +52,8 @@ pub struct Running {
     /// When the final event was seen, on `clock`.
     finished: Option<Duration>,
     stop: Option<Stop>,
+    /// What is said to the program before any signal; empty if it knows no such word just now.
+    farewell: Vec<u8>,
     exit: Option<(ExitStatus, Duration)>,
     /// Set when nobody is left who could be ended.
     drain: Option<Drain>,
@@ -63,9 +67,20 @@ pub struct Running {
 struct Stop {
     /// Why; `None` for a child that stayed after its final event.
     reason: Option<Exit>,
-    level: StopLevel,
+    step: Step,
     /// When the next, harder step is due, on the clock.
     next: Duration,
+}
+
+/// How far an end has come. Only ever goes forward.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// The program was told its own word for the end.
+    Parting,
+    /// It was sent TERM.
+    Terminating,
+    /// It was killed.
+    Killing,
 }
 
 /// The time after the end in which pipes may still bring something.
@@ -116,6 +131,7 @@ impl Running {
             spoke: None,
             finished: None,
             stop: None,
+            farewell: Vec::new(),
             exit: None,
             drain: None,
             leaked: false,
@@ -199,6 +215,19 @@ impl Running {
         self.stdin.say(bytes);
     }
 
+    /// What asks the program to end by itself, as things are now: it is said before the first signal, and the program given some
+    /// seconds to report its result. Empty if it knows no such word.
+    pub fn part_with(&mut self, farewell: &[u8]) {
+        if self.farewell != farewell {
+            farewell.clone_into(&mut self.farewell);
+        }
+    }
+
+    /// Whether its end has been asked for.
+    pub fn is_ending(&self) -> bool {
+        self.stop.is_some()
+    }
+
     /// Closes the program's standard input, once all that was said is written.
     pub fn hang_up(&mut self) {
         self.stdin.hang_up();
@@ -208,16 +237,22 @@ impl Running {
     /// ended and counts as having ended by itself.
     pub fn saw_final_event(&mut self) {
         self.finished.get_or_insert(self.clock.elapsed());
+        if self.stop.is_some_and(|stop| stop.step == Step::Parting) {
+            self.end(None, Step::Terminating);
+        }
     }
 
     /// Asks for the end. A harder level shortens a softer one; the first reason stands.
     pub fn stop(&mut self, level: StopLevel) {
-        self.end(Some(Exit::Cancelled), level);
+        match level {
+            StopLevel::Gentle => self.end_gently(Some(Exit::Cancelled)),
+            StopLevel::Now => self.end(Some(Exit::Cancelled), Step::Killing),
+        }
     }
 
     fn handle(&mut self, happened: Happened) -> Option<Chunk> {
         match happened {
-            Happened::Cancelled => self.end(Some(Exit::Cancelled), StopLevel::Gentle),
+            Happened::Cancelled => self.end_gently(Some(Exit::Cancelled)),
             Happened::Owner(Ok(happening)) => self.heard(happening),
             Happened::Owner(Err(error)) => self.lost(format!("was gone before the program was: {error}")),
             Happened::Read(Stream::Stdout, count) => {
@@ -240,7 +275,7 @@ impl Running {
         match happening {
             Happening::Exited(status) => self.exit = Some((status, now)),
             Happening::Leaking => self.tell(Condition::ExitedButLeaking),
-            Happening::Exceeded(excess) => self.end(Some(Exit::Exceeded(excess)), StopLevel::Now),
+            Happening::Exceeded(excess) => self.end(Some(Exit::Exceeded(excess)), Step::Killing),
             Happening::Stuck { count } => {
                 self.trouble.get_or_insert(Trouble::NotGone(count));
                 self.drain = Some(nobody_left);
@@ -260,7 +295,7 @@ impl Running {
         self.said = self.said.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         if let Some(limit) = self.most_output.filter(|limit| self.said > *limit) {
             let excess = Excess { resource: Resource::Output, used: self.said, limit };
-            self.end(Some(Exit::Exceeded(excess)), StopLevel::Now);
+            self.end(Some(Exit::Exceeded(excess)), Step::Killing);
         }
         if let Some(drain) = &mut self.drain {
             drain.silent_since = self.clock.elapsed();
@@ -296,33 +331,42 @@ impl Running {
                     self.lost("did not confirm the end of the program's descendants".to_owned());
                 }
             }
-            (None, Some(stop)) => match stop.level {
+            (None, Some(stop)) => match stop.step {
                 _ if now < stop.next => {}
-                StopLevel::Gentle => self.end(None, StopLevel::Now),
-                StopLevel::Now => self.lost("did not confirm the end of the program".to_owned()),
+                Step::Parting => self.end(None, Step::Terminating),
+                Step::Terminating => self.end(None, Step::Killing),
+                Step::Killing => self.lost("did not confirm the end of the program".to_owned()),
             },
             (None, None) => match self.due() {
-                due if now >= due.at => self.end(due.reason, StopLevel::Gentle),
+                due if now >= due.at => self.end_gently(due.reason),
                 _ => self.tell_whether_slow(),
             },
         }
     }
 
-    /// Asks for the end; nothing if it has come, or was asked for as firmly before.
-    fn end(&mut self, reason: Option<Exit>, level: StopLevel) {
-        if self.exit.is_some() || self.stop.is_some_and(|stop| stop.level >= level) {
+    /// Asks for the end by the program's own word, if it was given one, and by TERM.
+    fn end_gently(&mut self, reason: Option<Exit>) {
+        let has_word = !self.farewell.is_empty() && self.stop.is_none() && self.finished.is_none();
+        self.end(reason, if has_word { Step::Parting } else { Step::Terminating });
+    }
+
+    /// Goes so far towards the end; nothing if it has come, or has come as far before.
+    fn end(&mut self, reason: Option<Exit>, step: Step) {
+        if self.exit.is_some() || self.stop.is_some_and(|stop| stop.step >= step) {
             return;
         }
         let reason = self.stop.map_or(reason, |stop| stop.reason);
-        let patience = match level {
-            StopLevel::Gentle => self.limits.grace,
-            StopLevel::Now => CONFIRM,
+        let patience = match step {
+            Step::Parting => PARTING,
+            Step::Terminating => self.limits.grace,
+            Step::Killing => CONFIRM,
         };
-        self.stop = Some(Stop { reason, level, next: self.clock.elapsed() + patience });
+        self.stop = Some(Stop { reason, step, next: self.clock.elapsed() + patience });
         self.tell(Condition::Ending);
-        match level {
-            StopLevel::Gentle => self.owner.terminate(self.limits.grace),
-            StopLevel::Now => self.owner.kill(),
+        match step {
+            Step::Parting => self.stdin.say(&std::mem::take(&mut self.farewell)),
+            Step::Terminating => self.owner.terminate(self.limits.grace),
+            Step::Killing => self.owner.kill(),
         }
     }
 

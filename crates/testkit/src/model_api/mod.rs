@@ -50,6 +50,8 @@ struct State {
     requests: Vec<Request>,
     /// Main requests so far, by position of the story in the script.
     counts: HashMap<usize, usize>,
+    /// Requests that were left without an answer.
+    hung: usize,
     /// Our ends of open connections, by number, so that stopping can wake their threads.
     open: HashMap<u64, TcpStream>,
 }
@@ -83,6 +85,13 @@ impl ModelApi {
             .wait_timeout_while(self.shared.lock(), patience, |s| s.requests.len() < count)
             .unwrap_or_else(PoisonError::into_inner);
         state.requests.len() >= count
+    }
+
+    /// Waits until a request has come that is not answered, as the script has it; false if none has within `patience`.
+    pub fn wait_for_hang(&self, patience: Duration) -> bool {
+        let shared = &self.shared;
+        let waited = shared.changed.wait_timeout_while(shared.lock(), patience, |state| state.hung == 0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.hung > 0
     }
 }
 
@@ -235,6 +244,8 @@ impl Shared {
 
     /// A client that gives up closes its end, and stopping shuts ours: either ends the read.
     fn wait_until_stopped_or_closed(&self, stream: &TcpStream) {
+        self.lock().hung += 1;
+        self.changed.notify_all();
         let mut byte = [0_u8; 1];
         while !self.lock().stopping {
             if stream.set_read_timeout(None).is_err() || !matches!(stream.peek(&mut byte), Ok(n) if n > 0) {

@@ -389,6 +389,7 @@ fn row_style(row: &Row, theme: Theme) -> (Style, Style) {
         Some(EntryKind::Tool) => (theme.warn(), Theme::head()),
         Some(EntryKind::ToolOutput | EntryKind::Thought) | None => (theme.dim(), theme.dim()),
         Some(EntryKind::ToolFailed) => (theme.bad(), theme.bad()),
+        Some(EntryKind::Plan) => (theme.active(), Theme::head()),
         Some(EntryKind::Output) => (Style::new(), Style::new()),
         Some(EntryKind::Note) => (theme.warn(), theme.warn()),
     }

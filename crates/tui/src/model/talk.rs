@@ -342,6 +342,7 @@ fn mark(kind: EntryKind, open: bool) -> &'static str {
         EntryKind::Tool | EntryKind::Thought => "▸",
         EntryKind::ToolOutput => "└",
         EntryKind::ToolFailed => "✗",
+        EntryKind::Plan => "≡",
         EntryKind::Output => "",
         EntryKind::Note => "!",
     }
@@ -353,6 +354,7 @@ fn lay_out(entry: &Entry, open: bool, width: usize) -> Vec<String> {
         EntryKind::SubAgent => "sub-agent: ",
         EntryKind::Thought => "thinking: ",
         EntryKind::ToolFailed => "failed: ",
+        EntryKind::Plan => "plan:\n",
         _ => "",
     };
     let text = entry.text.trim_end();

@@ -22,6 +22,7 @@ fn talk() -> Vec<Entry> {
         entry(EntryKind::Note, "model claude-opus"),
         entry(EntryKind::Thought, "The basket must keep its order.\nA list will do.\nSo a test for that first."),
         entry(EntryKind::Agent, "I look at the basket first. 界面 测试 🧪 e\u{301}: a list keeps the order."),
+        entry(EntryKind::Plan, "[x] Look at the basket\n[>] Write a test for its order\n[ ] Keep the order"),
         entry(EntryKind::Tool, "Bash  {\"command\": \"cargo test basket\"}"),
         entry(EntryKind::ToolOutput, "running 3 tests\ntest basket::adds ... ok\ntest basket::keeps_order ... FAILED"),
         entry(EntryKind::ToolFailed, "exit code 101\nerror: test failed"),
@@ -67,7 +68,7 @@ fn second_attempt(size: (u16, u16)) -> Scene {
     scene.fact(checked(attempt(), CheckStage::Baseline, red("1 test failed: old::one")));
     scene.fact(Fact::CheckpointTaken { attempt: attempt(), notes: Vec::new() });
     scene.fact(Fact::AgentStarted { attempt: attempt(), call: CallNumber(0), agent: None });
-    scene.tell(Msg::Extent { call: call(), entries: 9, reading: false });
+    scene.tell(Msg::Extent { call: call(), entries: 10, reading: false });
     scene.tell(Msg::Entries { call: call(), chunk: 0, entries: talk() });
     scene.wait(Duration::from_secs(95));
     let report = report(AgentEnd::Finished, Claim::Failed { reason: "the basket has no owner".to_owned() });
@@ -94,7 +95,7 @@ fn second_attempt(size: (u16, u16)) -> Scene {
 /// A story whose agent works, with all kinds of entries.
 fn talking(size: (u16, u16)) -> Scene {
     let mut scene = Scene::new(true, size).agent_works();
-    scene.tell(Msg::Extent { call: call(), entries: 9, reading: false });
+    scene.tell(Msg::Extent { call: call(), entries: 10, reading: false });
     scene.tell(Msg::Entries { call: call(), chunk: 0, entries: talk() });
     scene.wait(Duration::from_secs(83));
     scene

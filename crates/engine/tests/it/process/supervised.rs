@@ -1,7 +1,7 @@
 //! Programs under a supervisor: whatever they leave behind is gone when they are. B11, B17 and B18.
 use std::time::Duration;
 
-use ralphloop_engine::process::{Capture, Exit, Limits, SpawnError};
+use ralphloop_engine::process::{Capture, Exit, Limits, SpawnError, StopLevel};
 use tokio_util::sync::CancellationToken;
 
 use super::{Mark, spawner, supervised};
@@ -138,4 +138,50 @@ async fn the_memory_killer_takes_the_child_before_the_supervisor() {
     let wait = "while read above </proc/$PPID/oom_score_adj && read own </proc/$$/oom_score_adj && [ $own -le $above ]; do sleep 0.01; done";
     let output = spawner().run(supervised(wait).timeout(Duration::from_secs(10))).await.unwrap();
     assert_eq!(output.exit, Exit::Code(0), "the child's score is the higher one");
+}
+
+/// Reads lines, and knows a word for the end.
+const TALKER: &str = "trap 'echo term; exit 4' TERM; echo up; while read -r word; do \
+                      case $word in bye) echo parting; read -r more; echo hung up; sleep 600 & wait;; esac; done";
+
+async fn said_after(running: &mut ralphloop_engine::process::Running, until: &str) -> String {
+    let mut said = String::new();
+    while let Some(chunk) = running.next().await {
+        said.push_str(&String::from_utf8_lossy(&chunk.bytes));
+        if said.contains(until) {
+            break;
+        }
+    }
+    said
+}
+
+#[tokio::test]
+async fn one_that_knows_a_word_for_the_end_is_told_it_before_any_signal() {
+    let mark = Mark::new();
+    let mut running = spawner().start(mark.on(supervised(TALKER)).stdin_talk()).await.unwrap();
+    said_after(&mut running, "up").await;
+    running.part_with(b"bye\n");
+    running.stop(StopLevel::Gentle);
+    assert!(running.is_ending());
+    let said = said_after(&mut running, "parting").await;
+    assert!(!said.contains("term"), "{said}");
+    // Its result is there: nothing more is waited for.
+    running.hang_up();
+    running.saw_final_event();
+    assert!(said_after(&mut running, "\u{0}").await.contains("term"));
+    assert_eq!(running.wait().await.unwrap().exit, Exit::Cancelled);
+    mark.assert_none_alive();
+}
+
+#[tokio::test]
+async fn one_that_does_not_heed_its_word_is_ended_like_any_other() {
+    let mark = Mark::new();
+    let deaf = "trap 'echo term; exit 4' TERM; echo up; while :; do sleep 0.05; done";
+    let mut running = spawner().start(mark.on(supervised(deaf)).stdin_talk()).await.unwrap();
+    said_after(&mut running, "up").await;
+    running.part_with(b"bye\n");
+    running.stop(StopLevel::Gentle);
+    assert!(said_after(&mut running, "\u{0}").await.contains("term"));
+    assert_eq!(running.wait().await.unwrap().exit, Exit::Cancelled);
+    mark.assert_none_alive();
 }
