@@ -71,6 +71,8 @@ pub struct Settings {
     pub require_verify: bool,
     /// Stories that a person has to sign are left aside.
     pub skip_manual: bool,
+    /// A task that fails for good gets a task that mends it.
+    pub create_tasks: bool,
     /// The gates.
     pub gates: GateChoice,
     /// Bounds on the run.
@@ -207,6 +209,7 @@ impl Settings {
             on_exhausted: self.on_exhausted,
             require_verify: self.require_verify,
             skip_manual: self.skip_manual,
+            create_tasks: self.create_tasks,
             gates: self.gates(plan, project),
             budget: self.budget,
             limit_wait: self.limit_wait,

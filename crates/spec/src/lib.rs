@@ -52,4 +52,4 @@ pub use mend::{Mend, Mended, mend};
 pub use reconcile::{OwnBoxes, Reconciled, reconcile};
 pub use source::{NEXT_STEPS, SpecFiles, SpecText, read};
 pub use uniform::{error_json, to_json};
-pub use work::{ReconciledFiles, apply_in, mark_in, reconcile_files, told_by_commits};
+pub use work::{ReconciledFiles, add_fix_task, apply_in, mark_in, reconcile_files, told_by_commits};

@@ -1,10 +1,12 @@
 //! Work of several files: each is marked and reconciled by itself, and a story's edits go to the files that hold it.
 
-use ralphloop_core::ids::StoryId;
+use ralphloop_core::effect::FixTask;
+use ralphloop_core::ids::{StoryId, TaskId};
 use ralphloop_core::plan::{Plan, Scheme, WorkState};
 
 use crate::document::Document;
 use crate::edit::{Edit, apply};
+use crate::flight::fix_task;
 use crate::mark::{MarkError, mark_done, tick_story};
 use crate::reconcile::{OwnBoxes, Reconciled, reconcile};
 use crate::source::{SpecFiles, SpecText, unnamed};
@@ -43,6 +45,25 @@ pub fn mark_in(files: &SpecFiles, id: &str) -> Result<Vec<(usize, Vec<Edit>)>, M
         _ => unknown.into_iter().next().unwrap_or_default(),
     };
     Err(MarkError::Unknown { id: id.to_owned(), known })
+}
+
+/// The edits that add a task to a story, which mends one that failed for good, by the position of the file in
+/// [`SpecFiles::stories`]; with its id. No edits if it is there.
+///
+/// # Errors
+/// The story is none that tasks can be added to, or the file would say something else besides.
+pub fn add_fix_task(
+    files: &SpecFiles,
+    story: &StoryId,
+    fix: &FixTask,
+) -> Result<(TaskId, Vec<(usize, Vec<Edit>)>), MarkError> {
+    let holds = |file: &SpecText| files.scheme == Scheme::Flight && fix_task::is_of(&file.bytes, story);
+    let Some((index, file)) = files.stories().enumerate().find(|(_, file)| holds(file)) else {
+        let why = "only task groups of Flight Rules have tasks that are verified one by one".to_owned();
+        return Err(MarkError::NotWritable { id: story.to_string(), why });
+    };
+    let (id, edits) = fix_task::add(&file.bytes, fix)?;
+    Ok((id, if edits.is_empty() { Vec::new() } else { vec![(index, edits)] }))
 }
 
 /// The open stories whose landing leaves no mark in the files: only their commits tell. Files that are only read have no

@@ -89,7 +89,7 @@ fn prompt(brief: &Brief, attempt: u32) -> String {
 }
 
 fn failure(reason: &str, output: &str) -> Failure {
-    Failure { reason: reason.into(), output: output.into(), at_baseline: false }
+    Failure { reason: reason.into(), output: output.into(), at_baseline: false, check: None }
 }
 
 fn assert_order(text: &str, parts: &[&str]) {

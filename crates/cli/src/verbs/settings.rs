@@ -37,6 +37,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         },
         require_verify: given.require_verify,
         skip_manual: given.skip_manual,
+        create_tasks: given.create_tasks,
         gates: match given.gates() {
             Gates::Found => GateChoice::Found,
             Gates::Commands(commands) => GateChoice::Named(commands),

@@ -132,6 +132,12 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             lines.extend(output_lines(output));
             lines
         }
+        Fact::FixTaskAdded { attempt, task, commit, .. } => {
+            let commit = commit.as_ref().map_or_else(String::new, |commit| format!(" as {}", short(commit.as_str())));
+            let (task, story) = (one_line(task.as_str()), one_line(attempt.story.as_str()));
+            vec![format!("The fix task {task} was added{commit}; story {story} is tried afresh with it")]
+        }
+        Fact::NoFixTask { why, .. } => vec![format!("No fix task can be added: {}", one_line(why))],
         Fact::Reverted { attempt, kept, notes } => reverted_lines(attempt, kept.as_deref(), notes, run),
         Fact::StopRequested { cause, level } => vec![stopping(*cause, *level).to_owned()],
         Fact::PauseRequested => vec!["Pausing after this attempt".to_owned()],

@@ -160,7 +160,9 @@ impl Live {
 fn style(event: &Event, run: &Run) -> Style {
     match &event.fact {
         Fact::Landed { .. } | Fact::CheckFinished { result: CheckResult::Passed, .. } => GOOD,
+        Fact::FixTaskAdded { .. } => WARN,
         Fact::CheckFinished { .. }
+        | Fact::NoFixTask { .. }
         | Fact::LandingRefused { .. }
         | Fact::LandingFailed { .. }
         | Fact::CheckpointFailed { .. }

@@ -367,6 +367,9 @@ fn phase_text(attempt: &ralphloop_core::run::Attempt, run: &Run) -> String {
 pub(crate) fn phase_words(attempt: &ralphloop_core::run::Attempt, run: &Run) -> String {
     use ralphloop_core::run::Phase;
     match &attempt.phase {
+        phase if run.mends(&attempt.id).is_some() && !matches!(phase, Phase::Reverting { .. }) => {
+            "adding a fix task to the spec".to_owned()
+        }
         Phase::Beginning => "begins".to_owned(),
         Phase::Baseline { queue } => {
             let check = queue.front().map(|c| run.label(&attempt.id, *c)).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::effect::Ground;
+use crate::effect::{FixTask, Ground};
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AgentId, CommitId, StoryId};
@@ -94,6 +94,18 @@ pub(super) struct Rest {
     pub(super) span: Duration,
 }
 
+/// Whether a task is added to a story that mends one of its own. That is done once in a run at most.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) enum Mending {
+    /// Nothing of the kind was done.
+    #[default]
+    Never,
+    /// The next attempt adds it.
+    Wanted(Box<FixTask>),
+    /// That was done, or cannot be done.
+    Over,
+}
+
 /// What a run knows of a story.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoryRecord {
@@ -136,6 +148,9 @@ pub struct StoryRecord {
     /// It is not tried again before then.
     #[serde(default)]
     pub(super) rest: Option<Rest>,
+    /// Whether a task is to be added that mends one of its own.
+    #[serde(default)]
+    pub(super) mending: Mending,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -175,6 +190,7 @@ impl StoryRecord {
             wish: Wish::None,
             failed_as: BTreeMap::new(),
             rest: None,
+            mending: Mending::Never,
             failure: None,
             conflicts: 0,
             rung: 0,
@@ -212,6 +228,9 @@ impl StoryRecord {
         self.charged = 0;
         self.failed_as.clear();
         self.rest = None;
+        if let Mending::Wanted(_) = self.mending {
+            self.mending = Mending::Never;
+        }
         self.conflicts = 0;
         self.rung = 0;
         self.on_rung = 0;

@@ -38,7 +38,7 @@ impl World {
         if rng.chance(faults.git / 4) {
             return Ok(Fact::MergeFailed { attempt, why: "index.lock exists".to_owned() });
         }
-        let head = self.commits.len();
+        let head = self.head();
         if onto == Onto::Branch && self.lane(slot).base == Some(head) {
             return Ok(Fact::Merged { attempt, call, number, merge: Merge::Current });
         }
@@ -192,7 +192,7 @@ impl World {
     /// story passed on this very tree, after that call, on the branch's newest commit.
     fn proven(&mut self, attempt: &AttemptId, slot: Slot, ground: Ground) -> Result<(), Breach> {
         let not = |why: &str| Err(format!("{attempt} lands as {ground:?} without ground: {why}"));
-        let (head, tree) = (self.commits.len(), self.lane(slot).tree());
+        let (head, tree) = (self.head(), self.lane(slot).tree());
         if self.lane(slot).base != Some(head) {
             return not(&format!("it was checked on {:?} commits, and the branch has {head}", self.lane(slot).base));
         }

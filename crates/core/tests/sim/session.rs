@@ -115,6 +115,7 @@ impl Session {
         let met = &self.world.meetings;
         (self.tally.merges, self.tally.conflicts, self.tally.resolved) = (met.merges, met.conflicts, met.resolved);
         self.tally.ahead = met.ahead;
+        self.tally.mended = self.watch.mended.len() as u64;
         Ok(self.tally)
     }
 
@@ -407,6 +408,11 @@ impl Session {
             }
             Effect::Land { attempt, call, ground } => {
                 let fact = world.land(rng, faults, (attempt, call, slot), ground)?;
+                self.in_a_while(fact, slot);
+                return Ok(());
+            }
+            Effect::AddFixTask { attempt, fix } => {
+                let fact = world.add_fix_task(rng, faults, (attempt, slot), &fix)?;
                 self.in_a_while(fact, slot);
                 return Ok(());
             }

@@ -67,6 +67,9 @@ pub(crate) struct Watch {
     /// The last thing heard was that these are to be tried again.
     to_be_open: BTreeSet<StoryId>,
     sent_back: BTreeMap<AttemptId, u32>,
+    /// Attempts in which a task was to be added, and how many were added to each story.
+    mending: BTreeSet<AttemptId>,
+    pub(crate) mended: BTreeMap<StoryId, u32>,
     /// Attempts whose agents were called after the money was spent, since the run was taken up.
     overspent: BTreeSet<AttemptId>,
 }
@@ -183,6 +186,10 @@ impl Watch {
         self.providers.told(fact, at, policy);
         self.relays.told(fact);
         self.halted |= matches!(fact, Fact::Trespassed { .. } | Fact::RepositoryBroken { .. });
+        if let Fact::FixTaskAdded { attempt, .. } = fact {
+            *self.mended.entry(attempt.story.clone()).or_default() += 1;
+            *self.again.entry(attempt.story.clone()).or_default() += 1;
+        }
     }
 
     /// The attempt waited for its turn to land before the last fact.
@@ -242,6 +249,7 @@ impl Watch {
             | Effect::Review { attempt, .. }
             | Effect::Merge { attempt, .. }
             | Effect::Land { attempt, .. }
+            | Effect::AddFixTask { attempt, .. }
                 if self.halted =>
             {
                 return Err(format!("{attempt}: {effect:?}, although something was moved under the run"));
@@ -249,7 +257,13 @@ impl Watch {
             Effect::Begin { attempt, .. } if self.skipped.contains(&attempt.story) => {
                 return Err(format!("{attempt} begins although its story is skipped"));
             }
-            Effect::StartAgent { attempt, .. } | Effect::Merge { attempt, .. } | Effect::Land { attempt, .. }
+            Effect::StartAgent { attempt, .. } if self.mending.contains(attempt) => {
+                return Err(format!("{attempt}: an agent is started where a task was to be added"));
+            }
+            Effect::StartAgent { attempt, .. }
+            | Effect::Merge { attempt, .. }
+            | Effect::Land { attempt, .. }
+            | Effect::AddFixTask { attempt, .. }
                 if self.dropped.contains(attempt) =>
             {
                 return Err(format!("{attempt}: {effect:?}, although its story is skipped"));
@@ -273,6 +287,7 @@ impl Watch {
             }
             Effect::Merge { attempt, .. }
             | Effect::Land { attempt, .. }
+            | Effect::AddFixTask { attempt, .. }
             | Effect::RunCheck { attempt, .. }
             | Effect::Review { attempt, .. }
                 if stopped_now =>
@@ -302,6 +317,7 @@ impl Watch {
                 self.takes_turn(attempt)?;
             }
             Effect::Land { attempt, .. } => self.takes_turn(attempt)?,
+            Effect::AddFixTask { attempt, .. } => self.mends(attempt, policy, run)?,
             Effect::Revert { attempt, reason } => {
                 self.release(attempt);
                 let excused = reason == "no agent can be called just now" || reason.contains("that it was to review");
@@ -339,6 +355,10 @@ impl Watch {
         if run.attempts().len() > most || lane.0 as usize >= most {
             return Err(format!("{attempt} begins in {lane:?} beside {} others", run.attempts().len() - 1));
         }
+        if run.mends(attempt).is_some() {
+            self.mending.insert(attempt.clone());
+            return Ok(());
+        }
         let begun = self.begun.entry(attempt.story.clone()).or_default();
         *begun += 1;
         let renewals = self.renewals + self.again.get(&attempt.story).copied().unwrap_or(0);
@@ -374,6 +394,17 @@ impl Watch {
                 return Err(format!("{attempt}: the prompt carries `{text}` again"));
             }
             before.insert(attempt.clone());
+        }
+        Ok(())
+    }
+
+    /// A task is to be added.
+    fn mends(&mut self, attempt: &AttemptId, policy: &Policy, run: &Run) -> Result<(), Breach> {
+        self.takes_turn(attempt)?;
+        let charged = run.record(&attempt.story).map_or(0, |record| record.charged);
+        let wanted = policy.create_tasks || self.restarts > 0;
+        if !wanted || charged == 0 || self.mended.contains_key(&attempt.story) || !self.mending.contains(attempt) {
+            return Err(format!("{attempt} is to add a task, after {charged} charged attempts"));
         }
         Ok(())
     }

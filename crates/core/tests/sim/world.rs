@@ -65,6 +65,8 @@ pub(crate) struct World {
     pub(crate) commits: Vec<Commit>,
     /// The version of the work after so many commits.
     pub(super) heads: Vec<usize>,
+    /// Stories to which a task was added that mends another.
+    pub(super) mended: BTreeSet<StoryId>,
     pub(super) works: Vec<Work>,
     /// What came of merging one version onto another.
     pub(super) merged: BTreeMap<(usize, usize), Option<usize>>,
@@ -112,6 +114,7 @@ impl World {
             unreadable: false,
             commits: Vec::new(),
             heads: vec![0],
+            mended: BTreeSet::new(),
             works: vec![base],
             merged: BTreeMap::new(),
             candidates: BTreeMap::new(),
@@ -170,6 +173,11 @@ impl World {
 
     pub(crate) fn lanes(&self) -> impl Iterator<Item = (Slot, &Lane)> {
         self.lanes.iter().enumerate()
+    }
+
+    /// How many commits the branch has.
+    pub(super) fn head(&self) -> usize {
+        self.heads.len() - 1
     }
 
     pub(crate) fn commit_of(&self, story: &StoryId) -> Option<&Commit> {
