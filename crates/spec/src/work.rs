@@ -11,12 +11,15 @@ use crate::mark::{MarkError, mark_done, tick_story};
 use crate::reconcile::{OwnBoxes, Reconciled, reconcile};
 use crate::source::{SpecFiles, SpecText, unnamed};
 
+/// Edits with the place in [`SpecFiles::stories`] of the file that they are for.
+pub type EditsByFile = Vec<(usize, Vec<Edit>)>;
+
 /// The edits that mark a story or a task as done, for each file that holds it; none if it is done already. Files are told
 /// by their place in [`SpecFiles::stories`].
 ///
 /// # Errors
 /// As for [`mark_done`].
-pub fn mark_in(files: &SpecFiles, id: &str) -> Result<Vec<(usize, Vec<Edit>)>, MarkError> {
+pub fn mark_in(files: &SpecFiles, id: &str) -> Result<EditsByFile, MarkError> {
     if files.main.path.ends_with(crate::NEXT_STEPS) {
         let why =
             "it is an item of a session log, and only boxes can be marked; the next session's log says what is left";
@@ -47,16 +50,11 @@ pub fn mark_in(files: &SpecFiles, id: &str) -> Result<Vec<(usize, Vec<Edit>)>, M
     Err(MarkError::Unknown { id: id.to_owned(), known })
 }
 
-/// The edits that add a task to a story, which mends one that failed for good, by the position of the file in
-/// [`SpecFiles::stories`]; with its id. No edits if it is there.
+/// The edits that add a task to a story, which mends one that failed for good; with its id. No edits if it is there.
 ///
 /// # Errors
 /// The story is none that tasks can be added to, or the file would say something else besides.
-pub fn add_fix_task(
-    files: &SpecFiles,
-    story: &StoryId,
-    fix: &FixTask,
-) -> Result<(TaskId, Vec<(usize, Vec<Edit>)>), MarkError> {
+pub fn add_fix_task(files: &SpecFiles, story: &StoryId, fix: &FixTask) -> Result<(TaskId, EditsByFile), MarkError> {
     let holds = |file: &SpecText| files.scheme == Scheme::Flight && fix_task::is_of(&file.bytes, story);
     let Some((index, file)) = files.stories().enumerate().find(|(_, file)| holds(file)) else {
         let why = "only task groups of Flight Rules have tasks that are verified one by one".to_owned();

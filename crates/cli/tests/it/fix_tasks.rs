@@ -123,3 +123,34 @@ fn f20_killed_while_the_fix_task_is_committed_the_run_adds_it_once() {
 fn start_flight(scene: &Scene, place: &str) -> ralphloop_testkit::scene::Running {
     scene.start(&[FLAGS, &[place, "--create-tasks"]].concat())
 }
+
+#[test]
+fn f29_create_tasks_is_refused_where_there_are_no_task_groups_and_says_what_to_do() {
+    let scene = ready(fails_then_succeeds());
+    scene.write("docs/prd.md", "# PRD\n\n### US-1: Lamp\n\n- [ ] it shines\n");
+    scene.commit_all("PRD");
+    let refused = scene.run(&["run", "flight:docs/prd.md", "--headless", "--create-tasks"]).exits(2);
+    refused.says("has none").says("`ralphloop run flight --create-tasks`");
+    called(&scene, 0);
+    // As a setting it is for the works that can have them.
+    scene.write("ralphloop.toml", "create_tasks = true\n");
+    scene.run(&["run", "flight:docs/prd.md", "--dry-run"]).exits(0);
+}
+
+#[test]
+fn f21_task_chooses_the_story_of_a_task_and_says_what_lands_with_it() {
+    let scene = ready([call().write("a.txt", "on").complete()]);
+    go(&scene, &["--task", "1.4.1"]).exits(0).says("1.4.1 lands with its story 1.4 as a whole, with 1.4.2 too");
+    states(&scene, &[("1.4", "passed"), ("1.5", "pending")]);
+    go(&scene, &["--task", "9.9.9"]).exits(2).says("no task 9.9.9").says("--story ID");
+    called(&scene, 1);
+}
+
+#[test]
+fn f21_f29_flags_of_the_loops_that_could_switch_nothing_on_say_so() {
+    let scene = ready(fails_then_succeeds());
+    for (flag, says) in [("--task-loop", "what every run does"), ("--session-per-task", "a fresh context")] {
+        go(&scene, &[flag]).exits(2).says(says).says("leave it out");
+    }
+    called(&scene, 0);
+}

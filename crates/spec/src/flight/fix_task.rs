@@ -108,7 +108,9 @@ fn section(id: &str, failed: &Draft<'_, '_>, fix: &FixTask, sibling: Option<&str
         let fence = fence(shown);
         out.push_str(&format!("\n{fence}text\n"));
         // Indented, so that no line of it is anything to those who read this file line by line.
-        shown.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+        for line in shown {
+            out.push_str(&format!("  {line}\n"));
+        }
         out.push_str(&format!("{fence}\n"));
     }
     if let Block::Command { check: Check::Shell { command, timeout, .. } } = verification::block(&failed.body) {
@@ -130,6 +132,12 @@ fn one_line(text: &str) -> String {
 fn fence(lines: &[String]) -> String {
     let longest = lines.iter().flat_map(|line| line.split(|c| c != '`')).map(str::len).max().unwrap_or_default();
     "`".repeat(longest.max(2) + 1)
+}
+
+/// Whether a file of Flight Rules is a task group, to which tasks can be added that mend others.
+pub fn is_task_group(bytes: &[u8]) -> bool {
+    let text = Text::decode(Scheme::Flight.as_str(), bytes);
+    text.is_ok_and(|text| the_story(&text).is_ok())
 }
 
 /// Which of the groups it is that has the task.
