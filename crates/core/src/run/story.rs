@@ -137,9 +137,9 @@ pub struct StoryRecord {
     pub(super) waits_for: Option<StoryId>,
     /// A person took it out of the spec.
     pub(super) taken_out: bool,
-    /// The commit that a person looked at and wanted done again: it is no landing of the story any more.
+    /// Commits that a person looked at and wanted done again: they are no landings of the story any more.
     #[serde(default)]
-    pub(super) sent_back: Option<CommitId>,
+    pub(super) sent_back: Vec<CommitId>,
     /// What a person wanted of it last, as long as nothing has come of that yet.
     pub(super) wish: Wish,
     /// Charged attempts by kind of failure.
@@ -186,7 +186,7 @@ impl StoryRecord {
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,
-            sent_back: None,
+            sent_back: Vec::new(),
             wish: Wish::None,
             failed_as: BTreeMap::new(),
             rest: None,

@@ -6,7 +6,7 @@ use ralphloop_core::effect::{Ground, Onto};
 use ralphloop_core::event::{CheckRef, Fact};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId};
-use ralphloop_core::plan::WorkState;
+use ralphloop_core::plan::{Story, WorkState};
 
 use super::agent::{Dirt, Work};
 use super::lane::Slot;
@@ -179,7 +179,8 @@ impl World {
         }
         let commit = CommitId(format!("c{}", self.commits.len()));
         self.commits.push(Commit { attempt: attempt.clone(), id: commit.clone(), ground });
-        if let Some(story) = self.plan.stories.iter_mut().find(|s| s.id == attempt.story) {
+        let marked = |s: &&mut Story| s.id == attempt.story && !s.needs_sign_off();
+        if let Some(story) = self.plan.stories.iter_mut().find(marked) {
             story.state = WorkState::Done;
         }
         if rng.chance(500) {

@@ -38,6 +38,9 @@ pub(crate) struct Tally {
     pub(crate) ahead: u64,
     /// Tasks that were added to mend others.
     pub(crate) mended: u64,
+    /// Stories that a person signed, and those that they sent back.
+    pub(crate) signed: u64,
+    pub(crate) sent_back: u64,
 }
 
 impl Tally {
@@ -52,6 +55,8 @@ impl Tally {
         self.resolved += other.resolved;
         self.ahead += other.ahead;
         self.mended += other.mended;
+        self.signed += other.signed;
+        self.sent_back += other.sent_back;
     }
 }
 

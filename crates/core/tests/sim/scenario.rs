@@ -188,6 +188,9 @@ fn decorate(story: &mut Story, rng: &mut Rng) {
     {
         task.verified_by = Some(check.clone());
     }
+    if rng.chance(120) {
+        story.sign_off.push("it shines".to_owned());
+    }
     story.needs_no_change = rng.chance(50);
     story.optional = rng.chance(30);
     if rng.chance(60) {

@@ -10,6 +10,7 @@ use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::graph::wanted;
 use ralphloop_core::ids::{AgentId, AttemptId, LaneId, StoryId};
 use ralphloop_core::outcome::Outcome;
+use ralphloop_core::plan::WorkState;
 use ralphloop_core::policy::{OnExhausted, Policy};
 use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
@@ -89,7 +90,7 @@ impl Watch {
                 self.excuses += 1;
             }
             Fact::SkipRequested { story } => {
-                let open = state(story).is_some_and(|state| !state.passed() && *state != StoryState::Skipped);
+                let open = state(story).is_some_and(|state| !state.is_on_branch() && *state != StoryState::Skipped);
                 if open && self.skipped.insert(story.clone()) {
                     self.excuses += 1;
                     let under_way = run.into_iter().flat_map(Run::attempts).find(|attempt| attempt.id.story == *story);
@@ -114,6 +115,13 @@ impl Watch {
             self.wanted.insert(story.clone());
             self.to_be_open.insert(story.clone());
         }
+    }
+
+    /// A person wants a story done again that has landed.
+    pub(crate) fn sent_back(&mut self, story: &StoryId) {
+        *self.again.entry(story.clone()).or_default() += 1;
+        self.wanted.insert(story.clone());
+        self.to_be_open.insert(story.clone());
     }
 
     /// A fact is in the journal, and the core has taken it in.
@@ -462,7 +470,7 @@ impl Watch {
         kept(run, world)?;
         for story in &self.skipped {
             match run.record(story) {
-                Some(r) if r.state.passed() || (r.state == StoryState::Skipped && r.reason.is_some()) => {}
+                Some(r) if r.state.is_on_branch() || (r.state == StoryState::Skipped && r.reason.is_some()) => {}
                 Some(r) => return Err(format!("{story} was skipped, and is {:?} ({:?})", r.state, r.reason)),
                 None => {}
             }
@@ -495,7 +503,7 @@ impl Watch {
         let named = |text: &str| if text.is_empty() { Err(format!("{outcome:?} names no reason")) } else { Ok(()) };
         match outcome {
             Outcome::Complete if !open.is_empty() => Err(format!("the run says that it is complete; open: {open:?}")),
-            Outcome::Failed if open.is_empty() && !taken_out_in_vain(run, world) => {
+            Outcome::Failed if open.is_empty() && !failed_in_vain(run, world) => {
                 Err("the run says that it failed, and all is done".to_owned())
             }
             Outcome::Failed => {
@@ -522,9 +530,10 @@ impl Watch {
     }
 }
 
-/// A person took a story out of the spec while it was worked on, and then it failed.
-fn taken_out_in_vain(run: &Run, world: &World) -> bool {
-    run.records().any(|(s, r)| r.state == StoryState::Failed && world.plan.story(&s.id).is_none())
+/// A person took a story out of the spec, or ticked it, while it was worked on, and then it failed.
+fn failed_in_vain(run: &Run, world: &World) -> bool {
+    let needless = |id: &StoryId| world.plan.story(id).is_none_or(|story| story.state == WorkState::Done);
+    run.records().any(|(s, r)| r.state == StoryState::Failed && needless(&s.id))
 }
 
 /// What was taken out of a lane is kept, and the run knows where.
@@ -554,6 +563,16 @@ fn agree(run: &Run, world: &World) -> Result<(), Breach> {
                 if (id, ground) != (&commit.id, &commit.ground) =>
             {
                 return Err(format!("{} landed as {} {:?}, not {id} {ground:?}", story.id, commit.id, commit.ground));
+            }
+            (StoryState::AwaitsSignOff { commit: id, ground }, Some(commit))
+                if (id, ground) != (&commit.id, &commit.ground) =>
+            {
+                return Err(format!("{} awaits a sign-off as {id}, not {}", story.id, commit.id));
+            }
+            (StoryState::AwaitsSignOff { .. }, Some(_)) if story.needs_sign_off() => {}
+            (StoryState::AwaitsSignOff { .. }, _) => return Err(format!("{} is to be signed in vain", story.id)),
+            (StoryState::Landed { .. }, Some(_)) if world.awaits_sign_off(&story.id) => {
+                return Err(format!("{} is said to be done, and nobody has signed it", story.id));
             }
             (StoryState::Landed { .. }, Some(_)) => {}
             (StoryState::Landed { .. }, None) => return Err(format!("{} is said to have landed", story.id)),
