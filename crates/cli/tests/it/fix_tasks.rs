@@ -57,7 +57,10 @@ fn f20_a_task_that_fails_for_good_gets_a_fix_task_in_a_commit_of_its_own_with_wh
     for place in [&["--in-place"][..], &["--worktree"], &["--jobs", "2"]] {
         let scene = ready(fails_then_succeeds());
         let outcome = go(&scene, &[place, &["--create-tasks"]].concat()).exits(0);
-        outcome.says("The fix task 1.4.1a was added as ").never_says("changed by a person");
+        outcome
+            .says("The fix task 1.4.1a was added as ")
+            .never_says("changed by a person")
+            .says("3 commits of this run");
         mended(&scene);
         let calls = scene.calls_of("Alpha lamp");
         assert_eq!(calls.len(), 2, "{place:?}");

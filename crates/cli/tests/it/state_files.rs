@@ -306,12 +306,33 @@ fn f37_the_queue_is_that_of_the_last_log_without_what_has_landed() {
     scene.wait_for_file(&begun);
     running.crash();
     scene.nothing_runs();
-    // Neither its journal nor a state file is left, and the log is as it was.
+    // Its journal is gone, and the log is as it was.
     std::fs::remove_dir_all(scene.path(".git/ralphloop/runs")).unwrap();
     scene.run(&["run", "flight:next-steps", "--headless", "--no-gates"]).exits(0).says("landed already: mend-the-lamp");
     assert_eq!(scene.calls_of("Mend the lamp").len(), 1);
     assert_eq!(scene.landed().len(), 3);
     scene.run(&["run", "flight:next-steps", "--headless", "--no-gates"]).says("nothing to do");
+}
+
+#[test]
+fn a_log_of_another_run_stays_and_that_is_said_once() {
+    let scene = prd_scene(&two_stories(), &AgentScript::always([call().write("x.txt", "x\n").complete()]));
+    scene.write(".gitignore", "docs/\n");
+    scene.commit_all("Ignore");
+    // Whatever minute it is.
+    let flags = ["--no-gates", "--state-files", "docs"];
+    run(&scene, &[&flags[..], &["--max-stories", "1"]].concat()).exits(5);
+    let log = only(&scene, "docs/session_logs", "_session.md");
+    let first = scene.read(&log);
+    let again = run(&scene, &[&flags[..], &["--fresh"]].concat());
+    let told = again.stderr.matches("does not tell of this run").count();
+    let logs = std::fs::read_dir(scene.path("docs/session_logs")).unwrap().count();
+    assert_eq!(
+        (told + logs, scene.read(&log)),
+        (2, first),
+        "it is another minute, or it is said once: {}",
+        again.stderr
+    );
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl Run {
     pub(super) fn landing_step(&mut self, id: &AttemptId, proof: &Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::Landed { commit, notes, .. } => self.landed(id, commit, proof.ground, notes),
-            Fact::FixTaskAdded { task, story, .. } => self.mended(id, task, story),
+            Fact::FixTaskAdded { task, story, commit, .. } => self.mended(id, (task, commit.as_ref()), story),
             Fact::NoFixTask { why, .. } => self.cannot_mend(id, why),
             Fact::LandingRefused { by, output, .. } if self.mends(id).is_some() => {
                 self.cannot_mend(id, &refused(by, output))

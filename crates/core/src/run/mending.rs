@@ -7,7 +7,7 @@ use super::story::{Mending, StoryRecord, StoryState};
 use crate::effect::{Effect, FixTask, Ground};
 use crate::event::CheckRef;
 use crate::evidence::{AgentEnd, AgentReport, Claim, Usage};
-use crate::ids::{AttemptId, CallNumber, StoryId, TaskId, TreeId};
+use crate::ids::{AttemptId, CallNumber, CommitId, StoryId, TaskId, TreeId};
 use crate::plan::{Check, Story, WorkState};
 use crate::verdict::Tell;
 
@@ -68,7 +68,12 @@ impl Run {
     }
 
     /// The task is in the spec: the story has all its attempts again.
-    pub(super) fn mended(&mut self, id: &AttemptId, task: &TaskId, story: &Story) -> Vec<Effect> {
+    pub(super) fn mended(
+        &mut self,
+        id: &AttemptId,
+        (task, commit): (&TaskId, Option<&CommitId>),
+        story: &Story,
+    ) -> Vec<Effect> {
         self.attempts.remove(&id.story);
         if let Some(known) = self.plan.stories.iter_mut().find(|known| known.id == id.story) {
             // Commands are those that stood there when the run began.
@@ -77,6 +82,7 @@ impl Run {
         let aside = self.stories.get(&id.story).is_some_and(StoryRecord::is_put_aside);
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.mending = Mending::Over;
+            record.mended_by = commit.cloned();
             if aside {
                 record.rest();
             } else {

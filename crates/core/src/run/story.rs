@@ -131,6 +131,9 @@ pub struct StoryRecord {
     pub agent_time: Duration,
     /// The refs under which its attempts' work was kept, with the attempt's number.
     pub kept: Vec<(u32, String)>,
+    /// The commit by which a task was added to it that mends one of its own.
+    #[serde(default)]
+    pub mended_by: Option<CommitId>,
     /// Things worth saying about how it landed.
     pub notes: Vec<String>,
     /// It is blocked only because this one has not landed.
@@ -183,6 +186,7 @@ impl StoryRecord {
             findings: Vec::new(),
             agent_time: Duration::ZERO,
             kept: Vec::new(),
+            mended_by: None,
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,

@@ -276,7 +276,10 @@ impl Session {
             _ => Vec::new(),
         };
         for story in back {
-            self.world.send_back(&story);
+            // It did land, whatever comes then.
+            if let Some(attempt) = self.world.send_back(&story) {
+                self.watch.concluded(&attempt);
+            }
             self.watch.sent_back(&story);
         }
     }

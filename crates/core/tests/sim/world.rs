@@ -196,10 +196,11 @@ impl World {
         self.commit_of(id).is_some() && self.story(id).is_some_and(|s| s.needs_sign_off() && s.state != WorkState::Done)
     }
 
-    /// A person has looked at what landed, and wants it done again.
-    pub(crate) fn send_back(&mut self, story: &StoryId) {
-        let commit = self.commit_of(story).map(|commit| commit.id.clone());
-        self.sent_back.extend(commit);
+    /// A person has looked at what landed, and wants it done again. Answers whose landing it was.
+    pub(crate) fn send_back(&mut self, story: &StoryId) -> Option<AttemptId> {
+        let (attempt, commit) = self.commit_of(story).map(|commit| (commit.attempt.clone(), commit.id.clone()))?;
+        self.sent_back.insert(commit);
+        Some(attempt)
     }
 
     /// The story, also if a person has taken it out of the spec.
