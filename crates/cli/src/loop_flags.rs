@@ -34,6 +34,13 @@ pub(crate) struct LoopFlags {
     /// Do not run a story that nothing can check: --require-verify
     #[arg(long)]
     skip_unverifiable: bool,
+    #[command(flatten)]
+    always: AlwaysSo,
+}
+
+/// Flags of other loops for what every run does: they are known, so that whoever gives one is told.
+#[derive(Debug, Clone, Default, Args)]
+struct AlwaysSo {
     #[arg(long, hide = true)]
     task_loop: bool,
     #[arg(long, hide = true)]
@@ -53,12 +60,12 @@ impl LoopFlags {
     /// # Errors
     /// A value cannot be read, or a flag has nothing that it could switch on.
     pub(crate) fn lay_over(&self, settings: &mut Layer) -> Result<(), CliError> {
-        if self.task_loop {
+        if self.always.task_loop {
             return Err(CliError::usage("there is no --task-loop, since that is what every run does").hint(
                 "leave it out: the open tasks of a story are all in its prompt, and are worked on in its attempts",
             ));
         }
-        if self.session_per_task {
+        if self.always.session_per_task {
             return Err(CliError::usage("there is no --session-per-task, since no session is ever used twice").hint(
                 "leave it out: every attempt of a story is an agent with a fresh context; --task ID works on one task's story",
             ));

@@ -160,7 +160,6 @@ impl Live {
 fn style(event: &Event, run: &Run) -> Style {
     match &event.fact {
         Fact::Landed { .. } | Fact::CheckFinished { result: CheckResult::Passed, .. } => GOOD,
-        Fact::FixTaskAdded { .. } => WARN,
         Fact::CheckFinished { .. }
         | Fact::NoFixTask { .. }
         | Fact::LandingRefused { .. }
@@ -176,7 +175,8 @@ fn style(event: &Event, run: &Run) -> Style {
             Some(StoryState::Failed) => BAD,
             _ => WARN,
         },
-        Fact::StopRequested { .. }
+        Fact::FixTaskAdded { .. }
+        | Fact::StopRequested { .. }
         | Fact::PauseRequested
         | Fact::SkipRequested { .. }
         | Fact::RetryRequested { .. } => WARN,
