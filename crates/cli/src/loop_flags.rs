@@ -19,6 +19,9 @@ pub(crate) struct LoopFlags {
     /// Work on this task group of Flight Rules: its number
     #[arg(long, value_name = "GROUP", conflicts_with = "works")]
     task_group: Option<String>,
+    /// Run only the story that this task belongs to, which lands as a whole; may be given more than once
+    #[arg(long = "task", value_name = "ID")]
+    pub(crate) tasks: Vec<String>,
     /// Begin at most so many items: --max-stories N
     #[arg(long, value_name = "N", conflicts_with = "max_stories")]
     max_sessions: Option<String>,
@@ -31,6 +34,17 @@ pub(crate) struct LoopFlags {
     /// Do not run a story that nothing can check: --require-verify
     #[arg(long)]
     skip_unverifiable: bool,
+    #[command(flatten)]
+    always: AlwaysSo,
+}
+
+/// Flags of other loops for what every run does: they are known, so that whoever gives one is told.
+#[derive(Debug, Clone, Default, Args)]
+struct AlwaysSo {
+    #[arg(long, hide = true)]
+    task_loop: bool,
+    #[arg(long, hide = true)]
+    session_per_task: bool,
 }
 
 impl LoopFlags {
@@ -42,7 +56,20 @@ impl LoopFlags {
     }
 
     /// Adds the settings that they stand for.
+    ///
+    /// # Errors
+    /// A value cannot be read, or a flag has nothing that it could switch on.
     pub(crate) fn lay_over(&self, settings: &mut Layer) -> Result<(), CliError> {
+        if self.always.task_loop {
+            return Err(CliError::usage("there is no --task-loop, since that is what every run does").hint(
+                "leave it out: the open tasks of a story are all in its prompt, and are worked on in its attempts",
+            ));
+        }
+        if self.always.session_per_task {
+            return Err(CliError::usage("there is no --session-per-task, since no session is ever used twice").hint(
+                "leave it out: every attempt of a story is an agent with a fresh context; --task ID works on one task's story",
+            ));
+        }
         let mut texts = Vec::new();
         let mut say = |name: &str, value: &str| texts.push((name.to_owned(), vec![value.to_owned()]));
         if let Some(number) = &self.max_sessions {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{CheckRef, CheckStage};
-use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, TreeId};
+use crate::ids::{AgentId, AttemptId, CallNumber, LaneId, TaskId, TreeId};
 use crate::outcome::Outcome;
 use crate::relay::Leg;
 use crate::units::Timestamp;
@@ -46,13 +46,29 @@ pub struct Failure {
     pub output: String,
     /// It failed in the same way before the attempt began.
     pub at_baseline: bool,
+    /// The gate or check that failed, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckRef>,
 }
 
 impl Failure {
     /// A failure that has no output.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), output: String::new(), at_baseline: false }
+        Self { reason: reason.into(), output: String::new(), at_baseline: false, check: None }
     }
+}
+
+/// A task that is to be added to a story, since one of its tasks failed for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FixTask {
+    /// The task that failed.
+    pub of: TaskId,
+    /// Its check, as it is called: for a command, the command.
+    pub check: String,
+    /// How that failed, in one line.
+    pub why: String,
+    /// Head and tail of its output, bounded; may be empty.
+    pub output: String,
 }
 
 /// What is known of how a landed story was proven.
@@ -101,6 +117,7 @@ impl Effect {
             | Self::StopCheck { attempt }
             | Self::StopWork { attempt }
             | Self::Land { attempt, .. }
+            | Self::AddFixTask { attempt, .. }
             | Self::Revert { attempt, .. }
             | Self::Settle { attempt } => Some(attempt),
             Self::CheckPlan | Self::Sleep { .. } | Self::Finish { .. } => None,
@@ -202,6 +219,13 @@ pub enum Effect {
         call: CallNumber,
         /// How it was proven.
         ground: Ground,
+    },
+    /// Add a task to the spec and commit that, unless it is there: `FixTaskAdded` or `NoFixTask`, or what answers `Land`.
+    AddFixTask {
+        /// The attempt; no agent works in it.
+        attempt: AttemptId,
+        /// Which task.
+        fix: Box<FixTask>,
     },
     /// Keep the attempt's work under a ref and put the lane back: `Reverted` or `RevertFailed`.
     Revert {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{AgentReport, CheckResult, Merge, TreeReport, Usage};
-use crate::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId};
+use crate::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId, TaskId};
 use crate::outcome::Outcome;
-use crate::plan::Plan;
+use crate::plan::{Plan, Story};
 use crate::policy::Policy;
 use crate::review::ReviewReport;
 use crate::units::Timestamp;
@@ -312,6 +312,25 @@ pub enum Fact {
         /// Why, and what to do.
         why: String,
     },
+    /// A task that mends another is in the spec, and its commit on the branch.
+    FixTaskAdded {
+        /// The attempt in which that was done.
+        attempt: AttemptId,
+        /// The new task.
+        task: TaskId,
+        /// The story as it reads now.
+        story: Box<Story>,
+        /// The commit; nothing where git does not track the spec, or the task was there already.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        commit: Option<CommitId>,
+    },
+    /// No such task can be added.
+    NoFixTask {
+        /// The attempt in which that was to be done.
+        attempt: AttemptId,
+        /// Why.
+        why: String,
+    },
     /// The lane is as it was at the checkpoint.
     Reverted {
         /// The attempt.
@@ -403,6 +422,8 @@ impl Fact {
             | Self::Landed { attempt, .. }
             | Self::LandingRefused { attempt, .. }
             | Self::LandingFailed { attempt, .. }
+            | Self::FixTaskAdded { attempt, .. }
+            | Self::NoFixTask { attempt, .. }
             | Self::Reverted { attempt, .. }
             | Self::RevertFailed { attempt, .. }
             | Self::Settled { attempt } => Some(attempt),

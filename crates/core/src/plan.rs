@@ -132,6 +132,12 @@ pub struct Task {
     pub refs: Vec<String>,
     /// Where it stands, 1-based.
     pub line: Option<u32>,
+    /// The check of its story that is about this task, where the work says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_by: Option<Check>,
+    /// The task that it mends: it was added because that one failed for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mends: Option<TaskId>,
 }
 
 impl Task {
@@ -147,6 +153,8 @@ impl Task {
             tags: Vec::new(),
             refs: Vec::new(),
             line: None,
+            verified_by: None,
+            mends: None,
         }
     }
 }

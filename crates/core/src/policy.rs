@@ -117,6 +117,9 @@ pub struct Policy {
     /// Stories that a person has to sign are left aside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip_manual: bool,
+    /// A task that fails for good gets a task that mends it, once in a run, and its story is tried afresh with that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub create_tasks: bool,
     /// The gates, in the given order; the fastest known runs first.
     pub gates: Vec<Gate>,
     /// Bounds on the run.
@@ -192,6 +195,7 @@ impl Default for Policy {
             on_exhausted: OnExhausted::Stop,
             require_verify: false,
             skip_manual: false,
+            create_tasks: false,
             gates: Vec::new(),
             budget: Budget::default(),
             limit_wait: Duration::from_hours(6),

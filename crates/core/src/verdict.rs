@@ -316,13 +316,17 @@ fn failure_of(check: &CheckEvidence) -> Option<Failure> {
     let at_baseline = check.baseline.as_ref().is_some_and(|b| !b.passed());
     match &check.result {
         CheckResult::Passed | CheckResult::Stopped | CheckResult::NoRoom { .. } => None,
-        CheckResult::Failed { why, output } => {
-            Some(Failure { reason: format!("`{}`: {why}", check.label), output: output.clone(), at_baseline })
-        }
+        CheckResult::Failed { why, output } => Some(Failure {
+            reason: format!("`{}`: {why}", check.label),
+            output: output.clone(),
+            at_baseline,
+            check: Some(check.check),
+        }),
         CheckResult::CouldNotRun { why } => Some(Failure {
             reason: format!("`{}` can no longer run: {why}", check.label),
             output: String::new(),
             at_baseline,
+            check: Some(check.check),
         }),
     }
 }

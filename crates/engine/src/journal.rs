@@ -188,6 +188,7 @@ fn decides(fact: &Fact) -> bool {
         | Fact::AgentEnded { .. }
         | Fact::ReviewEnded { .. }
         | Fact::Landed { .. }
+        | Fact::FixTaskAdded { .. }
         | Fact::Reverted { .. }
         | Fact::RevertFailed { .. }
         | Fact::RepositoryBroken { .. }
@@ -208,6 +209,7 @@ fn decides(fact: &Fact) -> bool {
         | Fact::TreeInspected { .. }
         | Fact::ReviewStarted { .. }
         | Fact::LandingRefused { .. }
+        | Fact::NoFixTask { .. }
         | Fact::LandingFailed { .. }
         | Fact::LandingBlocked { .. }
         | Fact::LaneFailed { .. }

@@ -58,6 +58,15 @@ pub struct PromptSettings {
     pub learnings: usize,
 }
 
+/// What a task gets that fails for good, where the work's format has such a thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FixTasks {
+    /// Nothing.
+    None,
+    /// A task that mends it, once in a run.
+    One,
+}
+
 /// All of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
@@ -71,6 +80,8 @@ pub struct Settings {
     pub require_verify: bool,
     /// Stories that a person has to sign are left aside.
     pub skip_manual: bool,
+    /// What a task that fails for good gets.
+    pub fix_tasks: FixTasks,
     /// The gates.
     pub gates: GateChoice,
     /// Bounds on the run.
@@ -207,6 +218,7 @@ impl Settings {
             on_exhausted: self.on_exhausted,
             require_verify: self.require_verify,
             skip_manual: self.skip_manual,
+            create_tasks: self.fix_tasks == FixTasks::One,
             gates: self.gates(plan, project),
             budget: self.budget,
             limit_wait: self.limit_wait,

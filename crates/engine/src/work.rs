@@ -55,6 +55,12 @@ impl WorkRef {
         self.project.join(named)
     }
 
+    /// Whether tasks can be added to it that mend others: to task groups of Flight Rules.
+    pub fn may_have_fix_tasks(&self) -> bool {
+        let groups = |file: &Path| std::fs::read(file).is_ok_and(|bytes| ralphloop_spec::is_task_group(&bytes));
+        self.id.scheme == Scheme::Flight && !self.is_next_steps() && self.story_files().iter().any(|file| groups(file))
+    }
+
     /// Named in full, so that it means the same when there is other work beside it, and from any folder.
     pub fn named_in_full(&self) -> String {
         if self.query().is_some() {

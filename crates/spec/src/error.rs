@@ -128,6 +128,8 @@ named! {
         UnreadableCompanion => "unreadable_companion",
         /// A story that no check of its own verifies.
         StoryWithoutCheck => "story_without_check",
+        /// A story that is to be verified by its tasks, and names none.
+        StoryWithoutTasks => "story_without_tasks",
         /// A verification step is a sentence, not a command.
         StepIsNoCommand => "step_is_no_command",
         /// A story that leaves an agent little room to work in one context.

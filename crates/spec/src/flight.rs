@@ -1,5 +1,6 @@
 //! Flight Rules: task groups, session logs with their next steps, and a PRD with the state of its stories beside it.
 
+pub(crate) mod fix_task;
 mod folder;
 mod group;
 mod prd;

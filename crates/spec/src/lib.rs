@@ -47,9 +47,10 @@ pub use convert::{ConvertError, Converted, Kept, Loss, Written, can_be_written, 
 pub use document::Reading;
 pub use edit::{Edit, StaleEdit, apply};
 pub use error::{Code, Diagnostic, ErrorClass, Finding, Severity, SpecError};
+pub use flight::fix_task::is_task_group;
 pub use mark::{MarkError, mark_done, tick_story};
 pub use mend::{Mend, Mended, mend};
 pub use reconcile::{OwnBoxes, Reconciled, reconcile};
 pub use source::{NEXT_STEPS, SpecFiles, SpecText, read};
 pub use uniform::{error_json, to_json};
-pub use work::{ReconciledFiles, apply_in, mark_in, reconcile_files, told_by_commits};
+pub use work::{EditsByFile, ReconciledFiles, add_fix_task, apply_in, mark_in, reconcile_files, told_by_commits};

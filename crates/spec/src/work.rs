@@ -1,20 +1,25 @@
 //! Work of several files: each is marked and reconciled by itself, and a story's edits go to the files that hold it.
 
-use ralphloop_core::ids::StoryId;
+use ralphloop_core::effect::FixTask;
+use ralphloop_core::ids::{StoryId, TaskId};
 use ralphloop_core::plan::{Plan, Scheme, WorkState};
 
 use crate::document::Document;
 use crate::edit::{Edit, apply};
+use crate::flight::fix_task;
 use crate::mark::{MarkError, mark_done, tick_story};
 use crate::reconcile::{OwnBoxes, Reconciled, reconcile};
 use crate::source::{SpecFiles, SpecText, unnamed};
+
+/// Edits with the place in [`SpecFiles::stories`] of the file that they are for.
+pub type EditsByFile = Vec<(usize, Vec<Edit>)>;
 
 /// The edits that mark a story or a task as done, for each file that holds it; none if it is done already. Files are told
 /// by their place in [`SpecFiles::stories`].
 ///
 /// # Errors
 /// As for [`mark_done`].
-pub fn mark_in(files: &SpecFiles, id: &str) -> Result<Vec<(usize, Vec<Edit>)>, MarkError> {
+pub fn mark_in(files: &SpecFiles, id: &str) -> Result<EditsByFile, MarkError> {
     if files.main.path.ends_with(crate::NEXT_STEPS) {
         let why =
             "it is an item of a session log, and only boxes can be marked; the next session's log says what is left";
@@ -43,6 +48,20 @@ pub fn mark_in(files: &SpecFiles, id: &str) -> Result<Vec<(usize, Vec<Edit>)>, M
         _ => unknown.into_iter().next().unwrap_or_default(),
     };
     Err(MarkError::Unknown { id: id.to_owned(), known })
+}
+
+/// The edits that add a task to a story, which mends one that failed for good; with its id. No edits if it is there.
+///
+/// # Errors
+/// The story is none that tasks can be added to, or the file would say something else besides.
+pub fn add_fix_task(files: &SpecFiles, story: &StoryId, fix: &FixTask) -> Result<(TaskId, EditsByFile), MarkError> {
+    let holds = |file: &SpecText| files.scheme == Scheme::Flight && fix_task::is_of(&file.bytes, story);
+    let Some((index, file)) = files.stories().enumerate().find(|(_, file)| holds(file)) else {
+        let why = "only task groups of Flight Rules have tasks that are verified one by one".to_owned();
+        return Err(MarkError::NotWritable { id: story.to_string(), why });
+    };
+    let (id, edits) = fix_task::add(&file.bytes, fix)?;
+    Ok((id, if edits.is_empty() { Vec::new() } else { vec![(index, edits)] }))
 }
 
 /// The open stories whose landing leaves no mark in the files: only their commits tell. Files that are only read have no

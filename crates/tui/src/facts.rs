@@ -63,6 +63,7 @@ pub(crate) struct Checked {
 #[derive(Debug, Clone)]
 pub(crate) enum TryEnd {
     Landed { commit: String },
+    Added { task: String },
     Reverted { kept: Option<String>, why: String },
     Broken { why: String },
 }
@@ -240,6 +241,11 @@ impl Try {
                 self.notes.push(format!("no commit was made: {by}\n{output}"));
                 None
             }
+            Fact::FixTaskAdded { task, .. } => Some(TryEnd::Added { task: task.to_string() }),
+            Fact::NoFixTask { why, .. } => {
+                self.notes.push(format!("no fix task can be added: {why}"));
+                None
+            }
             Fact::Reverted { kept, notes, .. } => {
                 self.notes.extend(notes.iter().cloned());
                 Some(TryEnd::Reverted { kept: kept.clone(), why })
@@ -278,6 +284,9 @@ fn which(attempt: &Attempt) -> String {
 /// What an attempt does just now, in words for people.
 pub fn doing(attempt: &Attempt, run: &Run) -> String {
     match &attempt.phase {
+        phase if run.mends(&attempt.id).is_some() && !matches!(phase, Phase::Reverting { .. }) => {
+            "adds a fix task to the spec".to_owned()
+        }
         Phase::Beginning => "begins".to_owned(),
         Phase::Baseline { queue } => {
             let check = queue.front().map(|check| run.label(&attempt.id, *check)).unwrap_or_default();

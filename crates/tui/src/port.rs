@@ -76,9 +76,11 @@ pub struct SheetMark {
     pub path: String,
 }
 
-/// What can be done with the commits of a run that is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What can be done about a run that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gesture {
+    /// Say of a story that has landed that it is done, after having looked at it.
+    Sign(StoryId),
     /// Make one commit of them.
     Squash,
     /// Open a pull request.

@@ -1,5 +1,5 @@
 use ralphloop_core::effect::Failure;
-use ralphloop_core::ids::{StoryId, TaskId};
+use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Context, Priority, Requirement, Scenario, Task, WorkId, WorkState};
 use ralphloop_core::signal;
 
@@ -16,17 +16,7 @@ fn story(id: &str, title: &str) -> Story {
 }
 
 fn task(id: &str, text: &str, state: WorkState) -> Task {
-    Task {
-        id: TaskId::from(id),
-        text: text.into(),
-        state,
-        optional: false,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: None,
-    }
+    Task { state, ..Task::new(id, text) }
 }
 
 fn requirement(capability: &str, title: &str) -> Requirement {
@@ -84,7 +74,7 @@ fn prompt(brief: &Brief, attempt: u32) -> String {
 }
 
 fn failure(reason: &str, output: &str) -> Failure {
-    Failure { reason: reason.into(), output: output.into(), at_baseline: false }
+    Failure { reason: reason.into(), output: output.into(), at_baseline: false, check: None }
 }
 
 fn assert_order(text: &str, parts: &[&str]) {

@@ -278,6 +278,10 @@ settings! {
         max_repairs: u32 = 2, Flag "N";
         /// What follows when a story has used up its attempts.
         on_exhausted: OnExhausted = OnExhausted::Stop, Flag "stop|skip|pause";
+        /// A task of Flight Rules whose own check fails for good gets a task that mends it (`1.4.1a. Fix: …`), in a commit of the
+        /// run's own; then its task group has all its attempts again. That is done once for a task group; `on_exhausted` says what
+        /// follows when it fails all the same.
+        create_tasks: bool = false, Flag "BOOL";
         /// Tries of one call when the provider is overloaded or the network fails, before the run pauses.
         provider_retries: u32 = 4, File "N";
         /// The waits before those tries, each up to a quarter longer so that not all come back at once; the last holds for all

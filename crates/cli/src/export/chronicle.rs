@@ -137,6 +137,7 @@ impl Chronicle {
             | Fact::Restarted { .. }
             | Fact::AttemptStarted { .. }
             | Fact::Landed { .. }
+            | Fact::FixTaskAdded { .. }
             | Fact::Reverted { .. }
             | Fact::RunEnded { .. } => true,
             Fact::StopRequested { .. } | Fact::PauseRequested => {
@@ -292,6 +293,9 @@ impl Chronicle {
         self.green.remove(&attempt.to_string());
         let Some(record) = self.run.record(&attempt.story) else { return };
         let action = match record.state {
+            StoryState::Pending if self.run.to_be_mended(&attempt.story).is_some() => {
+                "put back; a fix task is added, and the story is tried afresh with it"
+            }
             StoryState::Pending | StoryState::Running => "put back; the story is tried again",
             StoryState::Failed => "put back; the story has no attempt left",
             StoryState::Blocked => "put back; the story waits for a person",

@@ -1,5 +1,6 @@
 //! State files that are kept up to date while a run goes on: before and after each piece of work.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ralphloop_core::event::Event;
@@ -35,6 +36,8 @@ pub(crate) struct Live {
     chronicle: Option<Chronicle>,
     /// Those of [`FILES`] that would be changes of the working tree.
     seen: Vec<&'static str>,
+    /// Why some are not written, as far as that was said.
+    left: BTreeSet<String>,
 }
 
 impl Live {
@@ -67,14 +70,15 @@ impl Live {
                 seen.iter().map(|name| name.split('/').next().unwrap_or(name)).collect::<Vec<_>>().join(", "),
             )
         });
-        Ok((Self { folder, chronicle: None, seen }, said))
+        Ok((Self { folder, chronicle: None, seen, left: BTreeSet::new() }, said))
     }
 
-    fn write(&self) -> Result<Vec<String>, String> {
+    fn write(&mut self) -> Result<Vec<String>, String> {
         let Some(chronicle) = &self.chronicle else { return Ok(Vec::new()) };
         let written = write(chronicle, &self.folder, |path| !self.seen.contains(&kind_of(path)));
         let (_, left) = written.map_err(|error| format!("state files are not kept up to date any more: {error}"))?;
-        Ok(left)
+        // Once is enough.
+        Ok(left.into_iter().filter(|why| self.left.insert(why.clone())).collect())
     }
 }
 

@@ -101,8 +101,12 @@ pub(crate) enum ExportError {
     /// The system refuses.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is somebody's.
-    #[error("{} is there and was not written by ralphloop; it stays as it is", .0.display())]
+    /// It is somebody's, or that of another run.
+    #[error(
+        "{} is there and does not tell of this run: somebody else wrote it, or a run that began in the same minute; it \
+         stays as it is",
+        .0.display()
+    )]
     Foreign(PathBuf),
     /// It cannot be read as what it is.
     #[error("{} cannot be read ({why}); mend it or move it away, then export again", .path.display())]

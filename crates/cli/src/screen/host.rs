@@ -103,7 +103,7 @@ impl Host {
             })),
             Request::Do(gesture) => {
                 let said = match self.folder.fold() {
-                    Ok(folded) => ending::carry_out(gesture, &folded.run, &self.place, &self.cwd).await,
+                    Ok(folded) => ending::carry_out(&gesture, &folded.run, &self.place, &self.cwd).await,
                     Err(error) => Err(error.to_string()),
                 };
                 Some(Msg::Done { gesture, said })

@@ -3,17 +3,19 @@
 use std::path::PathBuf;
 
 use ralphloop_core::ids::StoryId;
+use ralphloop_core::plan::{Scheme, Story, WorkState};
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::settings::{OnDirty, Settings};
 use ralphloop_engine::start::WorkReading;
 use ralphloop_engine::work::{self, WorkRef};
 use serde::{Deserialize, Serialize};
 
-use super::spec::not_usable;
+use super::spec::{not_started, not_usable};
 use super::{settings, tracker};
-use crate::config::{self, Config, Layer};
+use crate::config::{self, Config, Layer, Origin};
 use crate::error::CliError;
 use crate::host::Host;
+use crate::output::one_line;
 
 /// The parts of a call of `run` that decide what it does.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ pub(crate) struct Launch {
     work: Option<String>,
     /// The stories that were named.
     stories: Vec<String>,
+    /// Tasks that were named; their stories are, once the work is read.
+    #[serde(skip)]
+    tasks: Vec<String>,
     /// The settings that were given as flags.
     flags: Vec<(String, Vec<String>)>,
 }
@@ -49,7 +54,12 @@ impl Launch {
     /// A call from `host`.
     pub(crate) fn new(work: Option<String>, stories: Vec<String>, flags: &Layer, host: &Host) -> Self {
         let flags = flags.texts().into_iter().map(|(name, texts)| (name.to_owned(), texts)).collect();
-        Self { cwd: host.cwd.clone(), work, stories, flags }
+        Self { cwd: host.cwd.clone(), work, stories, tasks: Vec::new(), flags }
+    }
+
+    /// Of the stories of these tasks, too.
+    pub(crate) fn of_tasks(self, tasks: &[String]) -> Self {
+        Self { tasks: tasks.to_vec(), ..self }
     }
 
     /// What was answered about changes in the checkout, after the call, holds as if it had been a flag.
@@ -90,10 +100,57 @@ impl Launch {
         let flags = config::over(kept, flags);
         let again = Self::new(self.work.take(), Vec::new(), &flags, host);
         let (config, found) = config::load(&work.project, &host.environment, flags)?;
+        refuse_tasks_of_nothing(&config, &work)?;
+        let of_tasks = self.take_stories_of_tasks(&work)?;
         let only = self.stories.iter().map(|id| StoryId::from(id.as_str())).collect();
         let settings = settings::decide(&config, &work.project, only)?;
-        let launch =
-            Self { work: Some(work.named_in_full()), cwd: self.cwd, stories: self.stories, flags: again.flags };
-        Ok(Prepared { launch, work, settings, config, warnings: lost.chain(found).collect(), judged: None })
+        let launch = Self { work: Some(work.named_in_full()), flags: again.flags, ..self };
+        let warnings = lost.chain(found).chain(of_tasks).collect();
+        Ok(Prepared { launch, work, settings, config, warnings, judged: None })
     }
+
+    /// Names the stories of the tasks that were named. Says where that is more than was asked for.
+    fn take_stories_of_tasks(&mut self, work: &WorkRef) -> Result<Vec<String>, CliError> {
+        let mut said = Vec::new();
+        let tasks = std::mem::take(&mut self.tasks);
+        if tasks.is_empty() {
+            return Ok(said);
+        }
+        let reading = WorkReading::of(work).map_err(|error| not_started(&error, work))?;
+        for task in tasks {
+            let has = |story: &&Story| story.tasks.iter().any(|known| known.id.as_str() == task);
+            let Some(story) = reading.plan().stories.iter().find(has) else {
+                let message = format!("{} has no task {}", work.id, one_line(&task));
+                return Err(CliError::usage(message).hint("`ralphloop show` lists them; --story ID names a story"));
+            };
+            let open = story.tasks.iter().filter(|other| other.state != WorkState::Done && other.id.as_str() != task);
+            let others: Vec<String> = open.map(|other| one_line(other.id.as_str())).collect();
+            if !others.is_empty() {
+                let (task, id) = (one_line(&task), one_line(story.id.as_str()));
+                said.push(format!("{task} lands with its story {id} as a whole, with {} too", others.join(", ")));
+            }
+            if !self.stories.iter().any(|known| known == story.id.as_str()) {
+                self.stories.push(story.id.to_string());
+            }
+        }
+        Ok(said)
+    }
+}
+
+/// Whoever asks for fix tasks in this very call is told if the work cannot have any.
+fn refuse_tasks_of_nothing(config: &Config, work: &WorkRef) -> Result<(), CliError> {
+    let Origin::Flag(_) = config.origin("create_tasks") else { return Ok(()) };
+    if !config.settings.create_tasks || work.may_have_fix_tasks() {
+        return Ok(());
+    }
+    let message = format!("--create-tasks adds tasks to task groups of Flight Rules, and {} has none", work.id);
+    let error = CliError::usage(message);
+    Err(if work.id.scheme == Scheme::Flight {
+        error.hint(
+            "leave it out: stories and next steps are worked on from what they say, with or without tasks; \
+             `ralphloop run flight --create-tasks` works on the task groups",
+        )
+    } else {
+        error.hint("leave it out, or set create_tasks in ralphloop.toml for the works that can have them")
+    })
 }

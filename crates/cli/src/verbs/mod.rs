@@ -31,7 +31,7 @@ pub(crate) mod schema;
 pub(crate) mod settings;
 mod shell;
 pub(crate) mod show;
-mod sign;
+pub(crate) mod sign;
 pub(crate) mod spec;
 pub(crate) mod take_up;
 mod talk;

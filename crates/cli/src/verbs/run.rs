@@ -39,19 +39,22 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
     let RunArguments { mut works, stories, loops, dry_run, resume, fresh, view, mut settings } = arguments;
     works.extend(loops.work());
     loops.lay_over(&mut settings)?;
-    if works.len() > 1 && !stories.is_empty() {
-        return Err(CliError::usage("--story names stories of one work, and several works are given"));
+    if works.len() > 1 && !(stories.is_empty() && loops.tasks.is_empty()) {
+        return Err(CliError::usage("--story and --task name parts of one work, and several works are given"));
     }
     let wish = match (resume, fresh) {
         (_, true) => Wish::Fresh,
         (true, false) => Wish::Resume,
         (false, false) => Wish::Open,
     };
-    if works.is_empty() && !dry_run && screen::wanted(view)? && several(host) {
+    if works.is_empty() && loops.tasks.is_empty() && !dry_run && screen::wanted(view)? && several(host) {
         return screen::pick::pick(Called { flags: settings, stories, wish }, host);
     }
     let works = if works.is_empty() { vec![None] } else { works.into_iter().map(Some).collect() };
-    let prepare = |work| Launch::new(work, stories.clone(), &settings, host).prepare(settings.clone(), host);
+    let prepare = |work| {
+        let launch = Launch::new(work, stories.clone(), &settings, host);
+        launch.of_tasks(&loops.tasks).prepare(settings.clone(), host)
+    };
     // What is wrong with the last is said before the first begins.
     let prepared = works.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
     let between = if prepared.len() > 1 && !dry_run {

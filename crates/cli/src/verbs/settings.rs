@@ -17,7 +17,7 @@ use ralphloop_engine::patterns::FilePatterns;
 use ralphloop_engine::process::{Passing, Resources};
 use ralphloop_engine::sandbox;
 use ralphloop_engine::settings::{
-    GateChoice, Member, OnDirty, Passings, PromptSettings, Settings, Team, Times, Worktrees,
+    FixTasks, GateChoice, Member, OnDirty, Passings, PromptSettings, Settings, Team, Times, Worktrees,
 };
 
 use crate::config::{self, Config, Gates};
@@ -38,6 +38,7 @@ pub(crate) fn decide(config: &Config, project: &Path, only: Vec<StoryId>) -> Res
         },
         require_verify: given.require_verify,
         skip_manual: given.skip_manual,
+        fix_tasks: if given.create_tasks { FixTasks::One } else { FixTasks::None },
         gates: match given.gates() {
             Gates::Found => GateChoice::Found,
             Gates::Commands(commands) => GateChoice::Named(commands),

@@ -25,14 +25,19 @@ pub(super) fn sign(arguments: &SignArguments, host: &Host) -> Result<Exit, CliEr
         sign_off::sign(&place, &work, &story).await.map_err(|error| not_signed(&error))
     })?;
     let id = one_line(&arguments.story);
-    output::talk(&match signed {
-        Signed::Before => format!("{id} is done already\n"),
-        Signed::Marked { commit: None } => format!("{id} is signed off\n"),
-        Signed::Marked { commit: Some(commit) } => {
-            format!("{id} is signed off, committed as {}; `ralphloop run` goes on\n", short(commit.as_str()))
-        }
-    });
+    output::talk(&(signed_text(&id, &signed) + "\n"));
     Ok(Exit::DONE)
+}
+
+/// What was done.
+pub(crate) fn signed_text(id: &str, signed: &Signed) -> String {
+    match signed {
+        Signed::Before => format!("{id} is done already"),
+        Signed::Marked { commit: None } => format!("{id} is signed off; `ralphloop run` goes on"),
+        Signed::Marked { commit: Some(commit) } => {
+            format!("{id} is signed off, committed as {}; `ralphloop run` goes on", short(commit.as_str()))
+        }
+    }
 }
 
 fn not_signed(error: &SignError) -> CliError {

@@ -133,6 +133,12 @@ pub(crate) fn record(line: u64, event: &Event, run: &Run) -> Option<Record> {
             let record = own("landing", what).on([ground].into_iter().chain(notes.iter().cloned()));
             Record { commit: Some(commit.to_string()), ..record }
         }
+        Fact::FixTaskAdded { task, commit, .. } => {
+            let record =
+                own("landing", format!("the task {task} was added to the spec, since another failed for good"));
+            Record { commit: commit.as_ref().map(ToString::to_string), ..record }
+        }
+        Fact::NoFixTask { why, .. } => own("decision", "no fix task was added".to_owned()).on([why.clone()]),
         Fact::LandingRefused { by, output, .. } => {
             let lines = output.lines().take(5).map(str::to_owned);
             own("decision", "no commit was made".to_owned()).on([by.clone()].into_iter().chain(lines))

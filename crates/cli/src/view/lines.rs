@@ -3,7 +3,7 @@
 use ralphloop_agent::sanitize;
 use ralphloop_core::event::{CheckStage, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
-use ralphloop_core::ids::{AgentId, AttemptId, CallNumber};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, CommitId, TaskId};
 use ralphloop_core::review::{Opinion, ReviewReport};
 use ralphloop_core::run::{Attempt, Phase, Run, StoryState};
 
@@ -60,21 +60,7 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             lines.extend(retry.iter().map(|story| one_line(&run.came_of_retry(story))));
             lines
         }
-        Fact::PlanChecked { spec } => {
-            let mut lines = match spec {
-                PlanChange::Same => Vec::new(),
-                PlanChange::Changed { .. } => {
-                    let mut lines = vec!["The spec was changed by a person; it counts from now on".to_owned()];
-                    lines.extend(taken_out(run));
-                    lines
-                }
-                PlanChange::Unreadable { message } => {
-                    vec![format!("The spec can no longer be read: {}", one_line(message))]
-                }
-            };
-            lines.extend(waiting(run));
-            lines
-        }
+        Fact::PlanChecked { spec } => plan_lines(spec, run),
         Fact::CheckStarted { attempt, stage, check } => {
             let base = if *stage == CheckStage::Baseline { " on the base" } else { "" };
             vec![format!("Running{base}: `{}`", one_line(&run.label(attempt, *check)))]
@@ -132,6 +118,8 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
             lines.extend(output_lines(output));
             lines
         }
+        Fact::FixTaskAdded { attempt, task, commit, .. } => vec![fix_task_words(attempt, task, commit.as_ref())],
+        Fact::NoFixTask { why, .. } => vec![format!("No fix task can be added: {}", one_line(why))],
         Fact::Reverted { attempt, kept, notes } => reverted_lines(attempt, kept.as_deref(), notes, run),
         Fact::StopRequested { cause, level } => vec![stopping(*cause, *level).to_owned()],
         Fact::PauseRequested => vec!["Pausing after this attempt".to_owned()],
@@ -160,6 +148,27 @@ fn told(event: &Event, run: &Run) -> Vec<String> {
         Fact::AttemptStarted { notes, .. } => notes.iter().map(|note| format!("Note: {}", one_line(note))).collect(),
         Fact::Settled { .. } | Fact::Woke => Vec::new(),
     }
+}
+
+/// What the last look at the spec has found.
+fn plan_lines(spec: &PlanChange, run: &Run) -> Vec<String> {
+    let mut lines = match spec {
+        PlanChange::Same => Vec::new(),
+        PlanChange::Changed { .. } => {
+            let mut lines = vec!["The spec was changed by a person; it counts from now on".to_owned()];
+            lines.extend(taken_out(run));
+            lines
+        }
+        PlanChange::Unreadable { message } => vec![format!("The spec can no longer be read: {}", one_line(message))],
+    };
+    lines.extend(waiting(run));
+    lines
+}
+
+fn fix_task_words(attempt: &AttemptId, task: &TaskId, commit: Option<&CommitId>) -> String {
+    let commit = commit.map_or_else(String::new, |commit| format!(" as {}", short(commit.as_str())));
+    let (task, story) = (one_line(task.as_str()), one_line(attempt.story.as_str()));
+    format!("The fix task {task} was added{commit}; story {story} is tried afresh with it")
 }
 
 fn merged_words(attempt: &AttemptId, run: &Run) -> String {

@@ -164,6 +164,7 @@ fn style(event: &Event, run: &Run) -> Style {
     match &event.fact {
         Fact::Landed { .. } | Fact::CheckFinished { result: CheckResult::Passed, .. } => GOOD,
         Fact::CheckFinished { .. }
+        | Fact::NoFixTask { .. }
         | Fact::LandingRefused { .. }
         | Fact::LandingFailed { .. }
         | Fact::CheckpointFailed { .. }
@@ -177,7 +178,8 @@ fn style(event: &Event, run: &Run) -> Style {
             Some(StoryState::Failed) => BAD,
             _ => WARN,
         },
-        Fact::StopRequested { .. }
+        Fact::FixTaskAdded { .. }
+        | Fact::StopRequested { .. }
         | Fact::PauseRequested
         | Fact::SkipRequested { .. }
         | Fact::RetryRequested { .. } => WARN,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::Scheme;
-use ralphloop_core::run::{Activity, Run, StoryState};
+use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
 
 use super::lines;
 use super::status::{outcome_text, worked};
@@ -42,8 +42,10 @@ pub(crate) fn text(run: &Run, offer: Option<&str>) -> String {
             let _ = writeln!(out, "{}: {}", one_line(agent.as_str()), one_line(away.reason()));
         }
     }
-    let landed = run.records().filter(|(_, r)| r.state.commit().is_some()).count();
-    let commits = count(landed, "commit", "commits");
+    // What awaits a signature may have landed in an earlier run.
+    let landed = |r: &StoryRecord| r.attempts > 0 && r.state.commit().is_some();
+    let made = |r: &StoryRecord| usize::from(landed(r)) + usize::from(r.mended_by.is_some());
+    let commits = count(run.records().map(|(_, record)| made(record)).sum(), "commit", "commits");
     let _ = writeln!(out, "Branch {}: {commits} of this run.", one_line(branch_name(run.branch())));
     for line in next_steps(run, outcome, offer) {
         let _ = writeln!(out, "{} {line}", styled(HEAD, "Next:"));

@@ -346,6 +346,74 @@ fn a_session_that_drives_nothing_may_stop_whoever_is_at_work_in_the_repository()
     session.end();
 }
 
+/// The real Claude Code in the slash command of the story loop, to its end: the model's side, and what it printed.
+fn story_loop(scene: &mut Scene, script: ModelScript) -> (ModelApi, String) {
+    let api = ModelApi::start(script).unwrap();
+    scene.link_program("claude", &installed("claude"));
+    scene.link_program("ralphloop", &crate::world::binary());
+    for (name, value) in client_settings(KEY, &api.url()) {
+        scene.set_env(name, value);
+    }
+    // The scripted model looks for no tools: all are offered at once.
+    scene.set_env("ENABLE_TOOL_SEARCH", "false");
+    scene.run(&["init", "--commands"]).exits(0);
+    scene.commit_all("Commands");
+    let mut claude = scene.command("claude");
+    claude.args(["-p", "/story-loop.start prd.json", "--dangerously-skip-permissions", "--mcp-config", ".mcp.json"]);
+    let output = claude.current_dir(scene.repo()).stdin(Stdio::null()).output().unwrap();
+    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (api, told)
+}
+
+/// What the stop hook tells a session.
+const NOT_OVER: &str = "that this session drives is not over";
+
+/// How often the real Claude Code was told by the hook: each time it says so to its model.
+fn told_to_go_on(api: &ModelApi) -> usize {
+    let bodies = api.requests().into_iter().map(|request| String::from_utf8_lossy(&request.body).into_owned());
+    let told = |body: String| body.contains(NOT_OVER).then(|| body.matches("Stop hook blocking error").count());
+    bodies.filter_map(told).max().unwrap_or_default()
+}
+
+#[test]
+fn real_client_that_would_stop_too_early_is_kept_going_by_the_hook_until_the_run_is_over() {
+    let sub = json!({"description": "One call", "prompt": "SUB-1: do it.", "subagent_type": "general-purpose", "run_in_background": false});
+    let script = ModelScript::new()
+        .story(StoryScript::when(&["SUB-1"]).write("lamp", "good\n").say(&format!("In.\n{COMPLETE}")))
+        .story(
+            // The first of its steps was taken before it was told.
+            StoryScript::when(&["start_run", NOT_OVER])
+                .call("next", &json!({}))
+                .call("Agent", &sub)
+                .call("report", &json!({"attempt": "S1#1", "message": COMPLETE}))
+                .say("The story has landed."),
+        )
+        .story(
+            StoryScript::when(&["start_run"]).call("start_run", &json!({"work": "prd.json"})).say("Enough for today."),
+        );
+    let mut scene = world(&two_stories()[..1]);
+    let (api, told) = story_loop(&mut scene, script);
+    assert!(told.contains("The story has landed."), "{told}");
+    assert_eq!(told_to_go_on(&api), 1, "once the run is over it may stop");
+    assert_eq!(scene.landed().len(), 1, "{told}");
+    scene.nothing_runs();
+}
+
+#[test]
+fn real_client_that_will_not_go_on_may_stop_after_three_times_and_its_run_is_kept() {
+    let script = ModelScript::new().story(StoryScript::when(&["start_run", NOT_OVER]).say("Enough, really.")).story(
+        StoryScript::when(&["start_run"]).call("start_run", &json!({"work": "prd.json"})).say("Enough for today."),
+    );
+    let mut scene = world(&two_stories()[..1]);
+    let (api, told) = story_loop(&mut scene, script);
+    assert!(told.contains("Enough, really."), "{told}");
+    assert_eq!(told_to_go_on(&api), 3, "a session that cannot end is worse");
+    assert_eq!(scene.landed().len(), 0);
+    scene.nothing_runs();
+    scene.tree_is_clean();
+    assert_ne!(scene.status()["state"], "running", "{:#}", scene.status());
+}
+
 /// The whole of it with the real Claude Code: the slash command, a fresh sub-agent for each call, one gate that is red first.
 #[test]
 fn real_client_works_two_stories_through_the_slash_command() {
@@ -366,21 +434,8 @@ fn real_client_works_two_stories_through_the_slash_command() {
                 .call("report", &said(COMPLETE, "S2#1"))
                 .say("Both stories have landed."),
         );
-    let api = ModelApi::start(script).unwrap();
     let mut scene = world(&two_stories());
-    scene.link_program("claude", &installed("claude"));
-    scene.link_program("ralphloop", &crate::world::binary());
-    for (name, value) in client_settings(KEY, &api.url()) {
-        scene.set_env(name, value);
-    }
-    // The scripted model looks for no tools: all are offered at once.
-    scene.set_env("ENABLE_TOOL_SEARCH", "false");
-    scene.run(&["init", "--commands"]).exits(0);
-    scene.commit_all("Commands");
-    let mut claude = scene.command("claude");
-    claude.args(["-p", "/story-loop.start prd.json", "--dangerously-skip-permissions", "--mcp-config", ".mcp.json"]);
-    let output = claude.current_dir(scene.repo()).stdin(Stdio::null()).output().unwrap();
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (_, told) = story_loop(&mut scene, script);
     assert!(told.contains("Both stories have landed."), "{told}");
     assert_eq!(scene.landed().len(), 2, "{told}");
     assert_eq!((scene.read("lamp"), scene.read("other")), ("good\n".to_owned(), "good\n".to_owned()));

@@ -18,6 +18,7 @@ mod dialects;
 mod doctor;
 mod edited_works;
 mod exit_codes;
+mod fix_tasks;
 mod flight_rules;
 mod folders;
 mod following;

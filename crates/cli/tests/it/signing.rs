@@ -118,3 +118,20 @@ fn f17_a_task_group_with_a_manual_verification_waits_for_a_person() {
     assert!(scene.read("docs/implementation/1-light/1.1-lamp.md").contains("✅ Complete"));
     scene.run(&["run", "flight:1.1", "--headless", "--no-gates"]).exits(0);
 }
+
+#[test]
+fn the_screen_at_the_end_shows_what_waits_for_a_signature_and_takes_it() {
+    let scene = prd_scene(&[by_hand("S1", "Alpha lamp")], &lamps());
+    let mut screen = scene.on_screen("run prd.json --no-gates --tui");
+    screen.sees("Sign S1: it has landed, and waits for you");
+    screen.types("\x1b[B\x1b[B\r");
+    screen.sees("Look at it: the light is warm");
+    screen.sees("ralphloop sign S1");
+    assert!(!passes(&scene, "S1"), "it is shown first");
+    screen.types("\r");
+    screen.sees("S1 is signed off, committed as");
+    assert!(passes(&scene, "S1"));
+    screen.types("\r\r");
+    screen.ends();
+    again(&scene).exits(0);
+}

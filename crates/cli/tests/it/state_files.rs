@@ -237,7 +237,7 @@ fn without_being_asked_for_no_state_file_is_left_in_the_tree() {
 }
 
 #[test]
-fn state_files_are_written_before_and_after_each_piece_of_work() {
+fn f36_state_files_are_written_before_and_after_each_piece_of_work() {
     let scene = prd_scene(&two_stories(), &AgentScript::new());
     let (seen, go_on) = (scene.outside("seen"), scene.outside("go on"));
     let copy = format!("cp docs/.task-loop-state.json '{}'", scene.outside("before").display());
@@ -260,6 +260,79 @@ fn state_files_are_written_before_and_after_each_piece_of_work() {
     assert_eq!(scene.landed().len(), 2);
     assert!(scene.landed().iter().all(|commit| commit.files.iter().all(|file| !file.starts_with("docs"))));
     scene.tree_is_clean();
+}
+
+#[test]
+fn f37_a_log_that_is_missing_is_made_anew_with_all_that_was_in_it() {
+    let scene = prd_scene(&two_stories(), &AgentScript::new());
+    let lost = "rm -r docs/session_logs docs/ralph_logs docs/progress.md";
+    let script = AgentScript::new()
+        .story("Alpha lamp", [call().failed("no bulb"), call().write("a.txt", "x\n").complete()])
+        .story("Beta lamp", [call().shell(lost).write("b.txt", "x\n").complete()]);
+    scene.scripted_agent(&script);
+    scene.write(".gitignore", "docs/\n");
+    scene.commit_all("Ignore");
+    run(&scene, &["--no-gates", "--state-files", "docs"]).exits(0);
+    let texts = |folder: &str| {
+        let log = scene.read(&only(&scene, &format!("{folder}/session_logs"), "_session.md"));
+        let failures = scene.read(&only(&scene, &format!("{folder}/ralph_logs"), ".md"));
+        (log, failures, scene.read(&format!("{folder}/progress.md")))
+    };
+    let made = texts("docs");
+    assert!(made.0.contains("Alpha lamp") && made.0.contains("Beta lamp"), "{}", made.0);
+    assert!(made.1.contains("no bulb") && made.2.contains("Alpha lamp"), "{made:?}");
+    // After the run, too, and elsewhere.
+    std::fs::remove_dir_all(scene.path("docs")).unwrap();
+    scene.run(&["export", "--to", "docs"]).exits(0);
+    assert_eq!(texts("docs"), made);
+}
+
+#[test]
+fn f37_the_queue_is_that_of_the_last_log_without_what_has_landed() {
+    let log = "docs/session_logs/20260101_1000_session.md";
+    let scene = prd_scene(&[], &AgentScript::new());
+    scene.write(
+        log,
+        "# Session\n\n## Next Steps\n\n1. Mend the lamp [VERIFY: `test -e a.txt`]\n2. Polish it\n3. Hang it\n",
+    );
+    scene.commit_all("Session");
+    let begun = scene.outside("begun");
+    let script = AgentScript::new()
+        .story("Mend the lamp", [call().write("a.txt", "x\n").complete()])
+        .story("Polish it", [call().touch(&begun).hang(), call().write("b.txt", "x\n").complete()])
+        .story("Hang it", [call().write("c.txt", "x\n").complete()]);
+    scene.scripted_agent(&script);
+    let running = scene.start(&["run", "flight:next-steps", "--headless", "--no-gates"]);
+    scene.wait_for_file(&begun);
+    running.crash();
+    scene.nothing_runs();
+    // Its journal is gone, and the log is as it was.
+    std::fs::remove_dir_all(scene.path(".git/ralphloop/runs")).unwrap();
+    scene.run(&["run", "flight:next-steps", "--headless", "--no-gates"]).exits(0).says("landed already: mend-the-lamp");
+    assert_eq!(scene.calls_of("Mend the lamp").len(), 1);
+    assert_eq!(scene.landed().len(), 3);
+    scene.run(&["run", "flight:next-steps", "--headless", "--no-gates"]).says("nothing to do");
+}
+
+#[test]
+fn a_log_of_another_run_stays_and_that_is_said_once() {
+    let scene = prd_scene(&two_stories(), &AgentScript::always([call().write("x.txt", "x\n").complete()]));
+    scene.write(".gitignore", "docs/\n");
+    scene.commit_all("Ignore");
+    // Whatever minute it is.
+    let flags = ["--no-gates", "--state-files", "docs"];
+    run(&scene, &[&flags[..], &["--max-stories", "1"]].concat()).exits(5);
+    let log = only(&scene, "docs/session_logs", "_session.md");
+    let first = scene.read(&log);
+    let again = run(&scene, &[&flags[..], &["--fresh"]].concat());
+    let told = again.stderr.matches("does not tell of this run").count();
+    let logs = std::fs::read_dir(scene.path("docs/session_logs")).unwrap().count();
+    assert_eq!(
+        (told + logs, scene.read(&log)),
+        (2, first),
+        "it is another minute, or it is said once: {}",
+        again.stderr
+    );
 }
 
 #[test]

@@ -167,6 +167,11 @@ pub enum AfterRevert {
         /// For what.
         reason: String,
     },
+    /// No task that mends another can be added.
+    Unmended {
+        /// Why.
+        reason: String,
+    },
     /// The work could not be merged with what landed meanwhile.
     Unmerged {
         /// Why.
@@ -225,7 +230,11 @@ impl Attempt {
     pub(super) fn after_interruption(&self) -> AfterRevert {
         match &self.phase {
             Phase::Reverting {
-                then: then @ (AfterRevert::Charge { .. } | AfterRevert::Block { .. } | AfterRevert::Unmerged { .. }),
+                then:
+                    then @ (AfterRevert::Charge { .. }
+                    | AfterRevert::Block { .. }
+                    | AfterRevert::Unmerged { .. }
+                    | AfterRevert::Unmended { .. }),
             } => then.clone(),
             _ => AfterRevert::Again,
         }
@@ -365,6 +374,10 @@ impl Run {
             self.abandon(id);
             return self.go_on();
         }
+        if self.mends(id).is_some() {
+            // Nothing is worked on, so that nothing is to be compared.
+            return self.next_baseline_check(id, VecDeque::new());
+        }
         let landings = self.baseline.landings;
         let lands = self.attempts.values().any(|attempt| matches!(attempt.phase, Phase::Landing(_)));
         let gates: Vec<usize> = self.gates_fastest_first().collect();
@@ -445,6 +458,9 @@ impl Run {
         if let Some(why) = self.cut_short(id).or(self.halted.then_some(HALTED)) {
             return self.revert(id, why, AfterRevert::Again);
         }
+        if self.mends(id).is_some() {
+            return self.ready_to_mend(id);
+        }
         let brief = self.first_brief(id);
         let brief = self.first_leg(id, brief);
         self.start_agent(id, CallNumber(0), brief)
@@ -455,6 +471,8 @@ impl Run {
     /// Calls an agent, or holds the call while none can be called.
     pub(super) fn start_agent(&mut self, id: &AttemptId, call: CallNumber, brief: Brief) -> Vec<Effect> {
         let mut effects = self.lose_candidate(id);
+        // A clock that was set back makes no wait longer.
+        self.heed_the_clock();
         let brief = Box::new(brief);
         if let Some(agent) = self.agent_for_call(id, &brief).cloned() {
             effects.push(self.call_agent(id, call, agent, brief));

@@ -93,7 +93,12 @@ impl Run {
         let aside = self.stories.get(&id.story).is_some_and(StoryRecord::is_put_aside);
         let then = match then {
             // What it came to no longer matters.
-            AfterRevert::Charge { .. } | AfterRevert::Block { .. } | AfterRevert::Unmerged { .. } if aside => {
+            AfterRevert::Charge { .. }
+            | AfterRevert::Block { .. }
+            | AfterRevert::Unmerged { .. }
+            | AfterRevert::Unmended { .. }
+                if aside =>
+            {
                 AfterRevert::Again
             }
             then => then,
@@ -105,6 +110,7 @@ impl Run {
             AfterRevert::Again => self.go_on(),
             AfterRevert::End(outcome) => self.end(outcome),
             AfterRevert::Unmerged { reason } => self.unmerged(id, kept, &reason),
+            AfterRevert::Unmended { reason } => self.unmended(id, &reason),
             AfterRevert::Wait(cause) => {
                 if let Some(record) = self.stories.get_mut(&id.story).filter(|_| !aside) {
                     record.answer_wish();
@@ -168,6 +174,7 @@ impl Run {
         let repeats = format!("{} (the same failure {times} times in a row: no progress", failure.reason);
         let next = if (stuck || last || plateau) && !used_up { self.move_up(attempt) } else { None };
         let exhausted = used_up || ((stuck || last) && next.is_none());
+        let fix = if exhausted { self.fix_for(&id.story) } else { None };
         if let Some(record) = self.stories.get_mut(&id.story) {
             record.reason = Some(match next {
                 Some(next) if stuck => format!("{repeats}, so {next} tries next)"),
@@ -175,15 +182,18 @@ impl Run {
                 None if stuck => format!("{repeats}, so it is not tried again)"),
                 None => failure.reason,
             });
-            if exhausted {
-                record.state = StoryState::Failed;
+            match fix {
+                Some(fix) => record.wants(fix),
+                None if exhausted => record.state = StoryState::Failed,
+                None => {}
             }
         }
         let all_broken = self.chain.iter().all(|agent| matches!(self.away(agent), Some(Away::Unusable { .. })));
         if let (true, Prospect::Never(outcome)) = (all_broken, self.prospect(&self.chain)) {
             return self.end(outcome);
         }
-        if exhausted { self.exhausted(&id.story) } else { self.go_on() }
+        let failed = self.stories.get(&id.story).is_some_and(|record| record.state == StoryState::Failed);
+        if failed { self.exhausted(&id.story) } else { self.go_on() }
     }
 
     /// A story has failed for good.

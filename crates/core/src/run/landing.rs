@@ -45,6 +45,9 @@ impl Run {
         }
         let (call, ground) = (proof.call, proof.ground);
         self.phase(id, Phase::Landing(Box::new(proof)));
+        if let Some(fix) = self.mends(id) {
+            return vec![Effect::AddFixTask { attempt: id.clone(), fix: Box::new(fix.clone()) }];
+        }
         vec![Effect::Land { attempt: id.clone(), call, ground }]
     }
 
@@ -107,6 +110,10 @@ impl Run {
         if attempt.brought > MERGES {
             let why = format!("others landed before it {MERGES} times");
             return self.give_up_merging(id, &why);
+        }
+        if self.mends(id).is_some() {
+            // The tree is the branch's own.
+            return self.proven_merged(id, proof, tree.tree);
         }
         let mut effects = self.offer(id, &tree.tree);
         if proof.covers(&tree.tree) {
@@ -182,9 +189,14 @@ impl Run {
     pub(super) fn landing_step(&mut self, id: &AttemptId, proof: &Proof, fact: &Fact) -> Vec<Effect> {
         match fact {
             Fact::Landed { commit, notes, .. } => self.landed(id, commit, proof.ground, notes),
+            Fact::FixTaskAdded { task, story, commit, .. } => self.mended(id, (task, commit.as_ref()), story),
+            Fact::NoFixTask { why, .. } => self.cannot_mend(id, why),
+            Fact::LandingRefused { by, output, .. } if self.mends(id).is_some() => {
+                self.cannot_mend(id, &refused(by, output))
+            }
             Fact::LandingRefused { call, by, output, .. } if *call == proof.call => {
                 let reason = refused(by, output);
-                let failure = Failure { reason, output: output.clone(), at_baseline: false };
+                let failure = Failure { reason, output: output.clone(), at_baseline: false, check: None };
                 self.checks_failed(id, proof.call, vec![failure], &proof.tree)
             }
             Fact::LandingBlocked { why, .. } => {

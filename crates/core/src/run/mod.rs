@@ -8,6 +8,7 @@ mod chain;
 mod failing;
 mod landing;
 mod limits;
+mod mending;
 mod recover;
 mod relaying;
 mod reviewing;
@@ -255,6 +256,8 @@ impl Run {
             | Fact::Landed { .. }
             | Fact::LandingRefused { .. }
             | Fact::LandingFailed { .. }
+            | Fact::FixTaskAdded { .. }
+            | Fact::NoFixTask { .. }
             | Fact::Reverted { .. }
             | Fact::RevertFailed { .. } => self.attempt_step(&event.fact),
         }

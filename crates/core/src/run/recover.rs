@@ -1,5 +1,7 @@
 //! Taking a run up again: after a stop, a pause, a bound, or the death of its process.
 
+use std::collections::BTreeSet;
+
 use super::attempt::{Attempt, Phase};
 use super::story::{StoryRecord, StoryState};
 use super::{Activity, Left, Run};
@@ -61,6 +63,10 @@ impl Run {
         self.ended_at = None;
         self.commands_may_change = true;
         self.know_landed(landed);
+        // What of these lies in a lane is a landing, also of a story that is to be done again.
+        let on_branch = |id: &&StoryId| self.stories.get(*id).is_some_and(|record| record.state.is_on_branch());
+        let settle: BTreeSet<StoryId> =
+            self.attempts.keys().chain(self.unclean.keys()).filter(on_branch).cloned().collect();
         for story in retry {
             self.try_again(story);
         }
@@ -88,11 +94,11 @@ impl Run {
         let interrupted = std::mem::take(&mut self.attempts);
         let mut effects = Vec::new();
         for Left { id, lane } in std::mem::take(&mut self.unclean).into_values() {
-            effects.extend(self.put_right(Attempt::reverting(id, lane)));
+            effects.extend(self.put_right(Attempt::reverting(id, lane), &settle));
         }
         for attempt in interrupted.into_values() {
             if attempt.has_checkpoint() {
-                effects.extend(self.put_right(attempt));
+                effects.extend(self.put_right(attempt, &settle));
             } else {
                 self.set_pending(&attempt.id.story);
             }
@@ -110,10 +116,10 @@ impl Run {
         effects
     }
 
-    /// Settles what the attempt landed, or puts its lane back.
-    fn put_right(&mut self, attempt: Attempt) -> Vec<Effect> {
+    /// Settles what the attempt landed, if its story is one of those, or puts its lane back.
+    fn put_right(&mut self, attempt: Attempt, settle: &BTreeSet<StoryId>) -> Vec<Effect> {
         let (id, lane) = (attempt.id.clone(), attempt.lane);
-        if self.stories.get(&id.story).is_some_and(|r| r.state.is_on_branch()) {
+        if settle.contains(&id.story) {
             self.settling.insert(id.story.clone(), Left { id, lane });
             return Vec::new();
         }
@@ -149,7 +155,7 @@ impl Run {
             };
             if let Some(record) = self.stories.get_mut(story)
                 && !record.state.is_on_branch()
-                && record.sent_back.as_ref() != Some(commit)
+                && !record.sent_back.contains(commit)
             {
                 record.land(self.plan.story(story), commit.clone(), ground);
             }

@@ -77,7 +77,7 @@ impl Run {
             // The attempt that was dropped is put back, and then the story is open again.
             StoryState::Running => record.wish = Wish::None,
             StoryState::Failed | StoryState::Blocked | StoryState::Skipped | StoryState::AwaitsSignOff { .. } => {
-                record.sent_back = record.state.commit().cloned().or(record.sent_back.take());
+                record.sent_back.extend(record.state.commit().cloned());
                 record.renew();
                 record.selected = true;
                 record.wish = Wish::Again;

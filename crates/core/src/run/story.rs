@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::effect::Ground;
+use crate::effect::{FixTask, Ground};
 use crate::evidence::Usage;
 use crate::fingerprint::Fingerprint;
 use crate::ids::{AgentId, CommitId, StoryId};
@@ -94,6 +94,18 @@ pub(super) struct Rest {
     pub(super) span: Duration,
 }
 
+/// Whether a task is added to a story that mends one of its own. That is done once in a run at most.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(super) enum Mending {
+    /// Nothing of the kind was done.
+    #[default]
+    Never,
+    /// The next attempt adds it.
+    Wanted(Box<FixTask>),
+    /// That was done, or cannot be done.
+    Over,
+}
+
 /// What a run knows of a story.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoryRecord {
@@ -119,15 +131,18 @@ pub struct StoryRecord {
     pub agent_time: Duration,
     /// The refs under which its attempts' work was kept, with the attempt's number.
     pub kept: Vec<(u32, String)>,
+    /// The commit by which a task was added to it that mends one of its own.
+    #[serde(default)]
+    pub mended_by: Option<CommitId>,
     /// Things worth saying about how it landed.
     pub notes: Vec<String>,
     /// It is blocked only because this one has not landed.
     pub(super) waits_for: Option<StoryId>,
     /// A person took it out of the spec.
     pub(super) taken_out: bool,
-    /// The commit that a person looked at and wanted done again: it is no landing of the story any more.
+    /// Commits that a person looked at and wanted done again: they are no landings of the story any more.
     #[serde(default)]
-    pub(super) sent_back: Option<CommitId>,
+    pub(super) sent_back: Vec<CommitId>,
     /// What a person wanted of it last, as long as nothing has come of that yet.
     pub(super) wish: Wish,
     /// Charged attempts by kind of failure.
@@ -136,6 +151,9 @@ pub struct StoryRecord {
     /// It is not tried again before then.
     #[serde(default)]
     pub(super) rest: Option<Rest>,
+    /// Whether a task is to be added that mends one of its own.
+    #[serde(default)]
+    pub(super) mending: Mending,
     /// Why the last charged attempt failed, for the next prompt.
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
@@ -168,13 +186,15 @@ impl StoryRecord {
             findings: Vec::new(),
             agent_time: Duration::ZERO,
             kept: Vec::new(),
+            mended_by: None,
             notes: Vec::new(),
             waits_for: None,
             taken_out: false,
-            sent_back: None,
+            sent_back: Vec::new(),
             wish: Wish::None,
             failed_as: BTreeMap::new(),
             rest: None,
+            mending: Mending::Never,
             failure: None,
             conflicts: 0,
             rung: 0,
@@ -212,6 +232,9 @@ impl StoryRecord {
         self.charged = 0;
         self.failed_as.clear();
         self.rest = None;
+        if let Mending::Wanted(_) = self.mending {
+            self.mending = Mending::Never;
+        }
         self.conflicts = 0;
         self.rung = 0;
         self.on_rung = 0;

@@ -44,6 +44,13 @@ fn facts_of(attempt: &AttemptId, call: CallNumber) -> Vec<Fact> {
         Fact::RepositoryBroken { attempt: id(), why: why() },
         Fact::Landed { attempt: id(), commit: "c".into(), notes: Vec::new() },
         Fact::LandingRefused { attempt: id(), call, by: why(), output: why() },
+        Fact::FixTaskAdded {
+            attempt: id(),
+            task: "S1#1a".into(),
+            story: Box::new(story("S1")),
+            commit: Some("c".into()),
+        },
+        Fact::NoFixTask { attempt: id(), why: why() },
         Fact::LandingFailed { attempt: id(), why: why() },
         Fact::Reverted { attempt: id(), kept: None, notes: Vec::new() },
         Fact::RevertFailed { attempt: id(), why: why() },

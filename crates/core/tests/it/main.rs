@@ -12,6 +12,7 @@ mod facts;
 mod fence;
 mod lanes;
 mod limits;
+mod mending;
 mod relaying;
 mod restarts;
 mod retrying;

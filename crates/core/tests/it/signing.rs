@@ -69,6 +69,29 @@ fn one_that_is_sent_back_is_done_again_and_its_old_commit_is_no_landing_any_more
 }
 
 #[test]
+fn one_that_is_sent_back_twice_is_not_taken_for_done_by_its_first_commit() {
+    let mut play = Play::new(vec![signed(story("S1"))], gated()).agents([complete(), complete(), complete()]);
+    play.end();
+    let mut commits = Vec::new();
+    for _ in 0..2 {
+        commits.push(play.state("S1").commit().cloned().expect("it has landed"));
+        play.retry = vec![StoryId::from("S1")];
+        let landed: Vec<(&str, &str)> = commits.iter().map(|commit| ("S1", commit.as_str())).collect();
+        play.restart_landed(&landed);
+        if commits.len() == 1 {
+            play.end();
+        }
+    }
+    play.until_agent();
+    // The process dies with both commits on the branch.
+    let landed: Vec<(&str, &str)> = commits.iter().map(|commit| ("S1", commit.as_str())).collect();
+    play.restart_landed(&landed);
+    assert!(!play.state("S1").is_on_branch(), "{:?}", play.state("S1"));
+    assert!(matches!(play.end(), Outcome::Paused { .. }));
+    assert!(!commits.contains(play.state("S1").commit().expect("it has landed")));
+}
+
+#[test]
 fn with_another_failure_the_run_has_failed_rather_than_paused() {
     let mut play = Play::new(stories(), retries(0, ralphloop_core::policy::OnExhausted::Skip))
         .agents([complete(), claims_failure("no glass")]);

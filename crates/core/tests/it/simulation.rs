@@ -16,6 +16,8 @@ fn no_world_breaks_an_invariant() {
                 && tally.resolved > SEEDS / 200
                 && tally.ahead > SEEDS / 50;
             assert!(enough, "lanes meet too seldom: {tally:?}");
+            assert!(tally.signed > SEEDS / 50 && tally.sent_back > SEEDS / 200, "too few are signed: {tally:?}");
+            assert!(tally.mended > SEEDS / 200, "too few tasks are mended: {tally:?}");
         }
         Err(broken) => panic!("seed {}: {}\n{}", broken.seed, broken.breach, broken.trace.join("\n")),
     }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use ralphloop_core::effect::{Brief, Effect, Ground, Onto};
 use ralphloop_core::event::{CheckRef, CheckStage, CutOff, Event, Fact, PlanChange, StopCause, StopLevel};
 use ralphloop_core::evidence::{AgentEnd, AgentReport, CheckResult, Claim, Merge, TreeReport, Usage};
-use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId, TreeId};
+use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, CommitId, RunId, StoryId, TaskId, TreeId};
 use ralphloop_core::outcome::Outcome;
-use ralphloop_core::plan::{Check, Plan, Story, WorkState};
+use ralphloop_core::plan::{Check, Plan, Story, Task, WorkState};
 use ralphloop_core::policy::{Gate, OnExhausted, Policy};
 use ralphloop_core::review::{Opinion, ReviewReport};
 use ralphloop_core::run::{Activity, Run, StoryRecord, StoryState};
@@ -396,6 +396,13 @@ impl Play {
                 self.landings += 1;
                 Fact::Landed { attempt, commit: CommitId(format!("c{}", self.landings)), notes: Vec::new() }
             }
+            Effect::AddFixTask { attempt, fix } => {
+                let task = TaskId(format!("{}a", fix.of));
+                let mut story = self.run.plan().story(&attempt.story).cloned().expect("it is in the plan");
+                let failed = story.tasks.iter().find(|task| task.id == fix.of).cloned().expect("the task is there");
+                story.tasks.push(Task { id: task.clone(), mends: Some(fix.of), ..failed });
+                Fact::FixTaskAdded { attempt, task, story: Box::new(story), commit: Some(CommitId::from("fix")) }
+            }
             Effect::Revert { attempt, .. } => {
                 let kept = Some(format!("refs/ralphloop/r/{}/{}", attempt.story, attempt.number));
                 Fact::Reverted { attempt, kept, notes: Vec::new() }
@@ -494,6 +501,7 @@ fn words(effect: &Effect, now: Timestamp) -> String {
         Effect::Inspect { attempt, .. } => format!("inspect {attempt}"),
         Effect::StopWork { attempt } => format!("stop {attempt}"),
         Effect::Land { attempt, ground, .. } => format!("land {attempt} {ground:?}"),
+        Effect::AddFixTask { attempt, fix } => format!("mend {} in {attempt}", fix.of),
         Effect::Revert { attempt, .. } => format!("revert {attempt}"),
         Effect::Merge { attempt, onto: Onto::Branch, .. } => format!("merge {attempt}"),
         Effect::Merge { attempt, onto: Onto::Candidate(first), .. } => {

@@ -75,7 +75,7 @@ impl World {
         if slot != 0 && rng.chance(faults.lane) {
             return Ok(Fact::LaneFailed { attempt, why: "no space left on device".to_owned() });
         }
-        let (head, under) = (self.commits.len(), self.heads[self.commits.len()]);
+        let (head, under) = (self.head(), self.heads[self.head()]);
         let lane = self.lane(slot);
         lane.resident = Some(attempt.clone());
         lane.base = Some(head);

@@ -6,7 +6,7 @@ use ralphloop_core::effect::{Ground, Onto};
 use ralphloop_core::event::{CheckRef, Fact};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, Merge};
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId};
-use ralphloop_core::plan::WorkState;
+use ralphloop_core::plan::{Story, WorkState};
 
 use super::agent::{Dirt, Work};
 use super::lane::Slot;
@@ -38,7 +38,7 @@ impl World {
         if rng.chance(faults.git / 4) {
             return Ok(Fact::MergeFailed { attempt, why: "index.lock exists".to_owned() });
         }
-        let head = self.commits.len();
+        let head = self.head();
         if onto == Onto::Branch && self.lane(slot).base == Some(head) {
             return Ok(Fact::Merged { attempt, call, number, merge: Merge::Current });
         }
@@ -179,7 +179,8 @@ impl World {
         }
         let commit = CommitId(format!("c{}", self.commits.len()));
         self.commits.push(Commit { attempt: attempt.clone(), id: commit.clone(), ground });
-        if let Some(story) = self.plan.stories.iter_mut().find(|s| s.id == attempt.story) {
+        let marked = |s: &&mut Story| s.id == attempt.story && !s.needs_sign_off();
+        if let Some(story) = self.plan.stories.iter_mut().find(marked) {
             story.state = WorkState::Done;
         }
         if rng.chance(500) {
@@ -192,7 +193,7 @@ impl World {
     /// story passed on this very tree, after that call, on the branch's newest commit.
     fn proven(&mut self, attempt: &AttemptId, slot: Slot, ground: Ground) -> Result<(), Breach> {
         let not = |why: &str| Err(format!("{attempt} lands as {ground:?} without ground: {why}"));
-        let (head, tree) = (self.commits.len(), self.lane(slot).tree());
+        let (head, tree) = (self.head(), self.lane(slot).tree());
         if self.lane(slot).base != Some(head) {
             return not(&format!("it was checked on {:?} commits, and the branch has {head}", self.lane(slot).base));
         }

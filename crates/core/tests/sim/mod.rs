@@ -6,6 +6,7 @@ mod agent;
 mod executors;
 mod landing;
 mod lane;
+mod mending;
 mod planted;
 mod providers;
 mod relays;
@@ -35,6 +36,11 @@ pub(crate) struct Tally {
     pub(crate) resolved: u64,
     /// Merges onto what had not landed yet.
     pub(crate) ahead: u64,
+    /// Tasks that were added to mend others.
+    pub(crate) mended: u64,
+    /// Stories that a person signed, and those that they sent back.
+    pub(crate) signed: u64,
+    pub(crate) sent_back: u64,
 }
 
 impl Tally {
@@ -48,6 +54,9 @@ impl Tally {
         self.conflicts += other.conflicts;
         self.resolved += other.resolved;
         self.ahead += other.ahead;
+        self.mended += other.mended;
+        self.signed += other.signed;
+        self.sent_back += other.sent_back;
     }
 }
 

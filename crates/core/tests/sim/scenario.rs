@@ -186,6 +186,14 @@ fn decorate(story: &mut Story, rng: &mut Rng) {
         let path = format!("{}-{n}.txt", story.id);
         story.checks.push(Check::FileExists { name: None, path, glob: false });
     }
+    if let (Some(task), Some(check)) = (story.tasks.first_mut(), story.checks.first())
+        && rng.chance(900)
+    {
+        task.verified_by = Some(check.clone());
+    }
+    if rng.chance(120) {
+        story.sign_off.push("it shines".to_owned());
+    }
     story.needs_no_change = rng.chance(50);
     story.optional = rng.chance(30);
     if rng.chance(60) {
@@ -201,6 +209,7 @@ fn policy(rng: &mut Rng, gates: Vec<Gate>, stories: &[Story]) -> Policy {
         max_repairs: small(rng, 3),
         on_exhausted: *rng.pick(&[OnExhausted::Stop, OnExhausted::Skip, OnExhausted::Skip, OnExhausted::Pause]),
         require_verify: rng.chance(100),
+        create_tasks: rng.chance(800),
         gates,
         budget: Budget {
             iterations: some(rng).then(|| small(rng, 8)),
@@ -222,17 +231,7 @@ pub(crate) fn story(id: &str) -> Story {
 }
 
 pub(crate) fn task(id: &str) -> Task {
-    Task {
-        id: TaskId::from(id),
-        text: id.to_owned(),
-        state: WorkState::Todo,
-        optional: false,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: None,
-    }
+    Task::new(TaskId::from(id), id)
 }
 
 pub(crate) fn plan(stories: Vec<Story>) -> Plan {

@@ -115,6 +115,8 @@ impl Session {
         let met = &self.world.meetings;
         (self.tally.merges, self.tally.conflicts, self.tally.resolved) = (met.merges, met.conflicts, met.resolved);
         self.tally.ahead = met.ahead;
+        (self.tally.signed, self.tally.sent_back) = (self.world.signed, self.world.sent_back.len() as u64);
+        self.tally.mended = self.watch.mended.len() as u64;
         Ok(self.tally)
     }
 
@@ -245,16 +247,41 @@ impl Session {
         let event = Event { at: self.now(), fact };
         self.note(|_| format!("<- {:?}", event.fact));
         if self.planted == Some(Planted::ActsBeforeTheJournal) && self.run.is_some() {
-            self.watch.heard(&said, self.run.as_ref());
+            self.heard(&said);
             return self.act_first(event);
         }
         self.journal.push(event.clone());
-        self.watch.heard(&said, self.run.as_ref());
+        self.heard(&said);
         let effects = self.step(&event)?;
         if self.dies(2) && !restarted {
             return self.crash();
         }
         self.dispatch(effects, restarted)
+    }
+
+    /// Somebody knows that they were heard.
+    fn heard(&mut self, said: &Fact) {
+        self.watch.heard(said, self.run.as_ref());
+        let Some(run) = &self.run else { return };
+        let unsigned = |story: &&StoryId| {
+            let state = run.record(story).map(|record| &record.state);
+            matches!(state, Some(StoryState::AwaitsSignOff { .. }))
+        };
+        // What landed when the process died is taken in before that is asked for.
+        let landed = |story: &&StoryId| unsigned(story) || self.world.awaits_sign_off(story);
+        let ends = matches!(run.activity(), Activity::Ending(_) | Activity::Ended(_));
+        let back: Vec<StoryId> = match said {
+            Fact::RetryRequested { story } if !ends => [story].into_iter().filter(unsigned).cloned().collect(),
+            Fact::Restarted { retry, .. } => retry.iter().filter(landed).cloned().collect(),
+            _ => Vec::new(),
+        };
+        for story in back {
+            // It did land, whatever comes then.
+            if let Some(attempt) = self.world.send_back(&story) {
+                self.watch.concluded(&attempt);
+            }
+            self.watch.sent_back(&story);
+        }
     }
 
     /// The planted bug: what follows is done at once, and only then does the cause become durable.
@@ -320,7 +347,7 @@ impl Session {
     /// Tells the watch if the attempt that was under way is over for good.
     fn conclude(&mut self, attempt: &AttemptId, charged: u32) {
         let Some(record) = self.run().record(&attempt.story) else { return };
-        let over = record.charged > charged || matches!(record.state, StoryState::Landed { .. } | StoryState::Blocked);
+        let over = record.charged > charged || record.state.is_on_branch() || record.state == StoryState::Blocked;
         if over {
             self.watch.concluded(attempt);
         }
@@ -407,6 +434,11 @@ impl Session {
             }
             Effect::Land { attempt, call, ground } => {
                 let fact = world.land(rng, faults, (attempt, call, slot), ground)?;
+                self.in_a_while(fact, slot);
+                return Ok(());
+            }
+            Effect::AddFixTask { attempt, fix } => {
+                let fact = world.add_fix_task(rng, faults, (attempt, slot), &fix)?;
                 self.in_a_while(fact, slot);
                 return Ok(());
             }

@@ -10,6 +10,7 @@ use ralphloop_core::evidence::AgentEnd;
 use ralphloop_core::graph::wanted;
 use ralphloop_core::ids::{AgentId, AttemptId, LaneId, StoryId};
 use ralphloop_core::outcome::Outcome;
+use ralphloop_core::plan::WorkState;
 use ralphloop_core::policy::{OnExhausted, Policy};
 use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
@@ -67,6 +68,9 @@ pub(crate) struct Watch {
     /// The last thing heard was that these are to be tried again.
     to_be_open: BTreeSet<StoryId>,
     sent_back: BTreeMap<AttemptId, u32>,
+    /// Attempts in which a task was to be added, and how many were added to each story.
+    mending: BTreeSet<AttemptId>,
+    pub(crate) mended: BTreeMap<StoryId, u32>,
     /// Attempts whose agents were called after the money was spent, since the run was taken up.
     overspent: BTreeSet<AttemptId>,
 }
@@ -86,7 +90,7 @@ impl Watch {
                 self.excuses += 1;
             }
             Fact::SkipRequested { story } => {
-                let open = state(story).is_some_and(|state| !state.passed() && *state != StoryState::Skipped);
+                let open = state(story).is_some_and(|state| !state.is_on_branch() && *state != StoryState::Skipped);
                 if open && self.skipped.insert(story.clone()) {
                     self.excuses += 1;
                     let under_way = run.into_iter().flat_map(Run::attempts).find(|attempt| attempt.id.story == *story);
@@ -111,6 +115,13 @@ impl Watch {
             self.wanted.insert(story.clone());
             self.to_be_open.insert(story.clone());
         }
+    }
+
+    /// A person wants a story done again that has landed.
+    pub(crate) fn sent_back(&mut self, story: &StoryId) {
+        *self.again.entry(story.clone()).or_default() += 1;
+        self.wanted.insert(story.clone());
+        self.to_be_open.insert(story.clone());
     }
 
     /// A fact is in the journal, and the core has taken it in.
@@ -183,6 +194,10 @@ impl Watch {
         self.providers.told(fact, at, policy);
         self.relays.told(fact);
         self.halted |= matches!(fact, Fact::Trespassed { .. } | Fact::RepositoryBroken { .. });
+        if let Fact::FixTaskAdded { attempt, .. } = fact {
+            *self.mended.entry(attempt.story.clone()).or_default() += 1;
+            *self.again.entry(attempt.story.clone()).or_default() += 1;
+        }
     }
 
     /// The attempt waited for its turn to land before the last fact.
@@ -242,6 +257,7 @@ impl Watch {
             | Effect::Review { attempt, .. }
             | Effect::Merge { attempt, .. }
             | Effect::Land { attempt, .. }
+            | Effect::AddFixTask { attempt, .. }
                 if self.halted =>
             {
                 return Err(format!("{attempt}: {effect:?}, although something was moved under the run"));
@@ -249,7 +265,13 @@ impl Watch {
             Effect::Begin { attempt, .. } if self.skipped.contains(&attempt.story) => {
                 return Err(format!("{attempt} begins although its story is skipped"));
             }
-            Effect::StartAgent { attempt, .. } | Effect::Merge { attempt, .. } | Effect::Land { attempt, .. }
+            Effect::StartAgent { attempt, .. } if self.mending.contains(attempt) => {
+                return Err(format!("{attempt}: an agent is started where a task was to be added"));
+            }
+            Effect::StartAgent { attempt, .. }
+            | Effect::Merge { attempt, .. }
+            | Effect::Land { attempt, .. }
+            | Effect::AddFixTask { attempt, .. }
                 if self.dropped.contains(attempt) =>
             {
                 return Err(format!("{attempt}: {effect:?}, although its story is skipped"));
@@ -273,6 +295,7 @@ impl Watch {
             }
             Effect::Merge { attempt, .. }
             | Effect::Land { attempt, .. }
+            | Effect::AddFixTask { attempt, .. }
             | Effect::RunCheck { attempt, .. }
             | Effect::Review { attempt, .. }
                 if stopped_now =>
@@ -302,6 +325,7 @@ impl Watch {
                 self.takes_turn(attempt)?;
             }
             Effect::Land { attempt, .. } => self.takes_turn(attempt)?,
+            Effect::AddFixTask { attempt, .. } => self.mends(attempt, policy, run)?,
             Effect::Revert { attempt, reason } => {
                 self.release(attempt);
                 let excused = reason == "no agent can be called just now" || reason.contains("that it was to review");
@@ -339,6 +363,10 @@ impl Watch {
         if run.attempts().len() > most || lane.0 as usize >= most {
             return Err(format!("{attempt} begins in {lane:?} beside {} others", run.attempts().len() - 1));
         }
+        if run.mends(attempt).is_some() {
+            self.mending.insert(attempt.clone());
+            return Ok(());
+        }
         let begun = self.begun.entry(attempt.story.clone()).or_default();
         *begun += 1;
         let renewals = self.renewals + self.again.get(&attempt.story).copied().unwrap_or(0);
@@ -374,6 +402,17 @@ impl Watch {
                 return Err(format!("{attempt}: the prompt carries `{text}` again"));
             }
             before.insert(attempt.clone());
+        }
+        Ok(())
+    }
+
+    /// A task is to be added.
+    fn mends(&mut self, attempt: &AttemptId, policy: &Policy, run: &Run) -> Result<(), Breach> {
+        self.takes_turn(attempt)?;
+        let charged = run.record(&attempt.story).map_or(0, |record| record.charged);
+        let wanted = policy.create_tasks || self.restarts > 0;
+        if !wanted || charged == 0 || self.mended.contains_key(&attempt.story) || !self.mending.contains(attempt) {
+            return Err(format!("{attempt} is to add a task, after {charged} charged attempts"));
         }
         Ok(())
     }
@@ -431,7 +470,7 @@ impl Watch {
         kept(run, world)?;
         for story in &self.skipped {
             match run.record(story) {
-                Some(r) if r.state.passed() || (r.state == StoryState::Skipped && r.reason.is_some()) => {}
+                Some(r) if r.state.is_on_branch() || (r.state == StoryState::Skipped && r.reason.is_some()) => {}
                 Some(r) => return Err(format!("{story} was skipped, and is {:?} ({:?})", r.state, r.reason)),
                 None => {}
             }
@@ -464,7 +503,7 @@ impl Watch {
         let named = |text: &str| if text.is_empty() { Err(format!("{outcome:?} names no reason")) } else { Ok(()) };
         match outcome {
             Outcome::Complete if !open.is_empty() => Err(format!("the run says that it is complete; open: {open:?}")),
-            Outcome::Failed if open.is_empty() && !taken_out_in_vain(run, world) => {
+            Outcome::Failed if open.is_empty() && !failed_in_vain(run, world) => {
                 Err("the run says that it failed, and all is done".to_owned())
             }
             Outcome::Failed => {
@@ -491,9 +530,10 @@ impl Watch {
     }
 }
 
-/// A person took a story out of the spec while it was worked on, and then it failed.
-fn taken_out_in_vain(run: &Run, world: &World) -> bool {
-    run.records().any(|(s, r)| r.state == StoryState::Failed && world.plan.story(&s.id).is_none())
+/// A person took a story out of the spec, or ticked it, while it was worked on, and then it failed.
+fn failed_in_vain(run: &Run, world: &World) -> bool {
+    let needless = |id: &StoryId| world.plan.story(id).is_none_or(|story| story.state == WorkState::Done);
+    run.records().any(|(s, r)| r.state == StoryState::Failed && needless(&s.id))
 }
 
 /// What was taken out of a lane is kept, and the run knows where.
@@ -523,6 +563,16 @@ fn agree(run: &Run, world: &World) -> Result<(), Breach> {
                 if (id, ground) != (&commit.id, &commit.ground) =>
             {
                 return Err(format!("{} landed as {} {:?}, not {id} {ground:?}", story.id, commit.id, commit.ground));
+            }
+            (StoryState::AwaitsSignOff { commit: id, ground }, Some(commit))
+                if (id, ground) != (&commit.id, &commit.ground) =>
+            {
+                return Err(format!("{} awaits a sign-off as {id}, not {}", story.id, commit.id));
+            }
+            (StoryState::AwaitsSignOff { .. }, Some(_)) if story.needs_sign_off() => {}
+            (StoryState::AwaitsSignOff { .. }, _) => return Err(format!("{} is to be signed in vain", story.id)),
+            (StoryState::Landed { .. }, Some(_)) if world.awaits_sign_off(&story.id) => {
+                return Err(format!("{} is said to be done, and nobody has signed it", story.id));
             }
             (StoryState::Landed { .. }, Some(_)) => {}
             (StoryState::Landed { .. }, None) => return Err(format!("{} is said to have landed", story.id)),

@@ -63,8 +63,12 @@ pub(crate) struct World {
     taken_out: Vec<Story>,
     unreadable: bool,
     pub(crate) commits: Vec<Commit>,
+    /// Commits that a person looked at and wants done again.
+    pub(super) sent_back: BTreeSet<CommitId>,
     /// The version of the work after so many commits.
     pub(super) heads: Vec<usize>,
+    /// Stories to which a task was added that mends another.
+    pub(super) mended: BTreeSet<StoryId>,
     pub(super) works: Vec<Work>,
     /// What came of merging one version onto another.
     pub(super) merged: BTreeMap<(usize, usize), Option<usize>>,
@@ -96,6 +100,8 @@ pub(crate) struct World {
     /// Somebody moved the branch or the user's checkout.
     pub(super) moved: bool,
     pub(crate) meetings: Meetings,
+    /// Signatures that a person gave.
+    pub(crate) signed: u64,
     pub(crate) planted: Option<Planted>,
 }
 
@@ -111,7 +117,9 @@ impl World {
             taken_out: Vec::new(),
             unreadable: false,
             commits: Vec::new(),
+            sent_back: BTreeSet::new(),
             heads: vec![0],
+            mended: BTreeSet::new(),
             works: vec![base],
             merged: BTreeMap::new(),
             candidates: BTreeMap::new(),
@@ -134,6 +142,7 @@ impl World {
             broken: false,
             moved: false,
             meetings: Meetings::default(),
+            signed: 0,
             planted,
         };
         world.pin();
@@ -172,8 +181,26 @@ impl World {
         self.lanes.iter().enumerate()
     }
 
+    /// How many commits the branch has.
+    pub(super) fn head(&self) -> usize {
+        self.heads.len() - 1
+    }
+
+    /// The story's commit, unless a person wants it done again.
     pub(crate) fn commit_of(&self, story: &StoryId) -> Option<&Commit> {
-        self.commits.iter().find(|c| c.attempt.story == *story)
+        self.commits.iter().find(|c| c.attempt.story == *story && !self.sent_back.contains(&c.id))
+    }
+
+    /// It has landed, and nobody has signed it.
+    pub(crate) fn awaits_sign_off(&self, id: &StoryId) -> bool {
+        self.commit_of(id).is_some() && self.story(id).is_some_and(|s| s.needs_sign_off() && s.state != WorkState::Done)
+    }
+
+    /// A person has looked at what landed, and wants it done again. Answers whose landing it was.
+    pub(crate) fn send_back(&mut self, story: &StoryId) -> Option<AttemptId> {
+        let (attempt, commit) = self.commit_of(story).map(|commit| (commit.attempt.clone(), commit.id.clone()))?;
+        self.sent_back.insert(commit);
+        Some(attempt)
     }
 
     /// The story, also if a person has taken it out of the spec.
@@ -183,7 +210,8 @@ impl World {
 
     /// Whether a story counts as done, whatever the core thinks.
     pub(crate) fn is_done(&self, id: &StoryId) -> bool {
-        self.commit_of(id).is_some() || self.story(id).is_some_and(|s| s.state == WorkState::Done)
+        let landed = self.commit_of(id).is_some() && !self.awaits_sign_off(id);
+        landed || self.story(id).is_some_and(|s| s.state == WorkState::Done)
     }
 
     /// The spec as somebody who reads it in the user's checkout now sees it.
@@ -244,6 +272,16 @@ impl World {
         if rng.chance(500) {
             self.providers.clear();
             self.cannot_run = [false; 2];
+        }
+        let unsigned: Vec<StoryId> =
+            self.plan.stories.iter().map(|s| s.id.clone()).filter(|id| self.awaits_sign_off(id)).collect();
+        for id in unsigned {
+            if rng.chance(500)
+                && let Some(story) = self.plan.stories.iter_mut().find(|story| story.id == id)
+            {
+                story.state = WorkState::Done;
+                self.signed += 1;
+            }
         }
         self.edit_spec(rng, faults);
     }

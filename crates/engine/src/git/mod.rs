@@ -63,7 +63,7 @@ pub use revert::{RevertError, RevertReport};
 pub use scan::ScanError;
 pub use seal::{Seal, Sealed};
 pub use store::StoreError;
-pub(crate) use trailers::{FINISH, OwnCommit, RUN, SIGN_OFF, SIGNED, SQUASHED, WORK};
+pub(crate) use trailers::{FINISH, FIX_TASK, OwnCommit, RUN, SIGN_OFF, SIGNED, SQUASHED, WORK};
 pub use trailers::{LandedStory, ShownCommit};
 pub use walk::WalkError;
 

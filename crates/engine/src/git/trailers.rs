@@ -13,6 +13,8 @@ pub(crate) const WORK: &str = "Ralphloop-Work";
 pub(crate) const SQUASHED: &str = "Ralphloop-Squashed";
 /// Of the commit of a story that a person has to sign.
 pub(crate) const SIGN_OFF: &str = "Ralphloop-Sign-Off";
+/// Of the commit that adds a task which mends another: which.
+pub(crate) const FIX_TASK: &str = "Ralphloop-Fix-Task";
 /// Of the commit with which a person signs a story: which.
 pub(crate) const SIGNED: &str = "Ralphloop-Signed";
 /// Of the commit that closes a work.

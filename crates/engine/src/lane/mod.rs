@@ -5,6 +5,7 @@ pub(crate) mod agent;
 mod bring;
 mod check;
 mod generate;
+mod mend;
 mod merge;
 pub(crate) mod message;
 pub(crate) mod pool;
@@ -343,6 +344,7 @@ enum Order {
         proven: Option<TreeId>,
         marking: Marking,
     },
+    Mend(Box<mend::Order>),
     Revert {
         reason: String,
     },
@@ -384,6 +386,7 @@ impl Order {
                 };
                 Self::Land { call, message, proven, marking: Marking::of(run, &attempt) }
             }
+            Effect::AddFixTask { fix, .. } => Self::Mend(Box::new(mend::Order::of(run, *fix))),
             Effect::Revert { reason, .. } => Self::Revert { reason },
             Effect::Settle { attempt } => Self::Settle { marking: Marking::of(run, &attempt) },
             Effect::Begin { .. }
@@ -426,6 +429,7 @@ impl Order {
                 )
                 .await;
             }
+            Self::Mend(order) => mend::add(parts, attempt, *order, cancel).await,
             Self::Revert { reason } => tree::revert(parts, attempt, &reason).await,
             Self::Settle { marking } => tree::settle(parts, attempt, marking).await,
         }

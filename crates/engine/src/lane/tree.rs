@@ -44,15 +44,12 @@ pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<Story
     }
 }
 
-/// Boxes that landings ticked are no edit.
+/// What landings wrote of their stories is no edit, and what a person does to one that is done changes nothing.
 fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> bool {
     let mut now = now.clone();
     for story in now.stories.iter_mut().filter(|s| landed.contains(&s.id) && s.state == WorkState::Done) {
         if let Some(before) = known.story(&story.id) {
-            story.state = before.state;
-            for (task, before) in story.tasks.iter_mut().zip(&before.tasks) {
-                task.state = before.state;
-            }
+            story.clone_from(before);
         }
     }
     now == *known
@@ -143,7 +140,7 @@ pub(super) fn spec_once_landed(
 }
 
 /// What somebody moved outside the worktrees meanwhile.
-async fn trespass(parts: &Parts, attempt: &AttemptId) -> Option<Fact> {
+pub(super) async fn trespass(parts: &Parts, attempt: &AttemptId) -> Option<Fact> {
     if parts.place == Place::Checkout {
         return None;
     }
@@ -231,31 +228,35 @@ pub(super) async fn land(
     cancel: CancellationToken,
 ) {
     let stop = CancellationToken::new();
+    let landing = try_to_land(parts, &attempt, message, proven, stop.clone());
+    let fact = match with_grace(parts, landing, &stop, cancel).await {
+        Ok((commit, notes)) => Fact::Landed { attempt, commit, notes },
+        Err(refusal) => refusal.into_fact(parts, attempt, call),
+    };
+    parts.shared.say(fact);
+}
+
+/// Lets a landing come to its end, and makes it `stop` a moment after `cancel`.
+pub(super) async fn with_grace<T>(
+    parts: &Parts,
+    landing: impl Future<Output = T>,
+    stop: &CancellationToken,
+    cancel: CancellationToken,
+) -> T {
     let stopper = async {
         cancel.cancelled().await;
         drop(tokio::time::timeout(LANDING_GRACE, parts.shared.hurry.cancelled()).await);
         stop.cancel();
         std::future::pending().await
     };
-    let landed = tokio::select! {
-        landed = try_to_land(parts, &attempt, message, proven, stop.clone()) => landed,
+    tokio::select! {
+        landed = landing => landed,
         never = stopper => never,
-    };
-    let fact = match landed {
-        Ok((commit, notes)) => Fact::Landed { attempt, commit, notes },
-        Err(Refusal::Blocked { why }) => Fact::LandingBlocked { attempt, why },
-        Err(Refusal::Trespassed { why }) => Fact::Trespassed { attempt, why },
-        Err(Refusal::Refused { by, output }) => {
-            let output = parts.shared.redact_text(&output);
-            Fact::LandingRefused { attempt, call, by, output }
-        }
-        Err(Refusal::Failed { why }) => Fact::LandingFailed { attempt, why },
-    };
-    parts.shared.say(fact);
+    }
 }
 
 /// Why there is no commit.
-enum Refusal {
+pub(super) enum Refusal {
     /// The repository refused it; the agent may mend that.
     Refused { by: String, output: String },
     /// The user's checkout holds changes that it would overwrite.
@@ -267,8 +268,20 @@ enum Refusal {
 }
 
 impl Refusal {
-    fn failed(error: impl std::fmt::Display) -> Self {
+    pub(super) fn failed(error: impl std::fmt::Display) -> Self {
         Self::Failed { why: error.to_string() }
+    }
+
+    pub(super) fn into_fact(self, parts: &Parts, attempt: AttemptId, call: CallNumber) -> Fact {
+        match self {
+            Self::Blocked { why } => Fact::LandingBlocked { attempt, why },
+            Self::Trespassed { why } => Fact::Trespassed { attempt, why },
+            Self::Refused { by, output } => {
+                let output = parts.shared.redact_text(&output);
+                Fact::LandingRefused { attempt, call, by, output }
+            }
+            Self::Failed { why } => Fact::LandingFailed { attempt, why },
+        }
     }
 }
 
@@ -323,20 +336,11 @@ async fn try_to_land(
     };
     let (before, reconciled) = reconcile(parts, attempt, marking == Marking::Done).map_err(Refusal::failed)?;
     let kept_under = git::attempt_ref(&shared.folder.id, attempt);
+    let write_back = reconciled.write_back(&before, &parts.repository.places().top);
     let landing = Landing {
-        message: message.with_head(&shared.settings, &shared.folder),
-        kept_under: kept_under.clone(),
-        write_back: reconciled.write_back(&before, &parts.repository.places().top),
-        hold_back: HoldBack::default(),
-        guard: Some(Guard {
-            redactor: shared.redactor.clone(),
-            exempt: shared.settings.commit_anyway.clone(),
-            larger_than: HoldBack::default().larger_than,
-        }),
-        seal: shared.settings.seal.clone(),
         allow_empty: true,
         as_looked_at: proven.untouched,
-        stop,
+        ..landing_of(parts, message, &kept_under, write_back, stop)
     };
     let landed = parts.repository.land(&checkpoint, &landing).await?;
     if parts.place == Place::Worktrees {
@@ -359,8 +363,39 @@ async fn try_to_land(
     Ok((landed.commit.clone(), reconciled.notes.into_iter().chain(landing_notes(landed)).collect()))
 }
 
+/// What a run commits, which must be something.
+pub(super) fn landing_of(
+    parts: &Parts,
+    message: Message,
+    kept_under: &str,
+    write_back: Vec<(PathBuf, Vec<u8>)>,
+    stop: CancellationToken,
+) -> Landing {
+    let shared = &parts.shared;
+    Landing {
+        message: message.with_head(&shared.settings, &shared.folder),
+        kept_under: kept_under.to_owned(),
+        write_back,
+        hold_back: HoldBack::default(),
+        guard: Some(Guard {
+            redactor: shared.redactor.clone(),
+            exempt: shared.settings.commit_anyway.clone(),
+            larger_than: HoldBack::default().larger_than,
+        }),
+        seal: shared.settings.seal.clone(),
+        allow_empty: false,
+        as_looked_at: false,
+        stop,
+    }
+}
+
 /// Moves the branch, and the user's checkout with it, to the commit that was made in the lane.
-async fn publish(parts: &Parts, checkpoint: &Checkpoint, landed: &Landed, kept: &str) -> Result<(), Refusal> {
+pub(super) async fn publish(
+    parts: &Parts,
+    checkpoint: &Checkpoint,
+    landed: &Landed,
+    kept: &str,
+) -> Result<(), Refusal> {
     let shared = &parts.shared;
     let Some(base) = &checkpoint.head else { return Err(Refusal::failed("the branch has no commit")) };
     let turn = shared.git_turn.lock().await;
@@ -414,7 +449,7 @@ fn settle_spec(parts: &Parts, attempt: &AttemptId, marking: Marking) -> Result<(
 }
 
 /// Drops what is no longer needed. What cannot be dropped is only in the way of disk space, and `clean` lists it.
-async fn forget(repository: &Repository, folder: &RunFolder, attempt: &AttemptId, checkpoint: &Checkpoint) {
+pub(super) async fn forget(repository: &Repository, folder: &RunFolder, attempt: &AttemptId, checkpoint: &Checkpoint) {
     drop(repository.drop_checkpoint(checkpoint).await);
     drop(std::fs::remove_file(folder.spec_before(attempt)));
 }

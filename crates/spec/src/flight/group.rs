@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ralphloop_core::plan::{Check, Story, Task, WorkState};
 
+use super::fix_task;
 use super::status::{self, Field, field};
 use super::verification::{self, Block};
 use crate::document::{ItemMarks, Mark, Slot, StoryMarks};
@@ -27,12 +28,14 @@ pub(super) fn heading(title: &str) -> Option<(String, String)> {
 }
 
 /// A numbered heading with the lines below it.
-struct Draft<'l, 'a> {
-    id: String,
+pub(super) struct Draft<'l, 'a> {
+    pub id: String,
     declared: bool,
-    text: String,
+    pub text: String,
     line: u32,
-    body: Vec<&'l Line<'a>>,
+    /// Hashes before it.
+    pub level: usize,
+    pub body: Vec<&'l Line<'a>>,
 }
 
 /// The story of the file.
@@ -57,15 +60,18 @@ pub(super) fn read(text: &Text<'_>, id: &str, topic: &str) -> Result<Stories, Sp
         let block = verification::block(&draft.body);
         let mark = found.as_ref().map_or_else(|| missing_line(text, draft, like), |(_, mark)| mark.clone());
         let mut own = vec![mark];
+        let mut verified_by = None;
         if let Block::Command { check } = &block {
             own.extend(verification::verified(text, &draft.body, check.label()));
+            verified_by = Some(check.clone());
         }
         match block {
             Block::Command { check } if !checks.contains(&check) => checks.push(check),
             Block::Manual { criteria } => sign_off.extend(looked_at(&draft.id, &draft.text, criteria)),
             Block::Command { .. } | Block::None => {}
         }
-        tasks.push(task(draft, found.map_or(WorkState::Todo, |(state, _)| state)));
+        let state = found.map_or(WorkState::Todo, |(state, _)| state);
+        tasks.push(Task { verified_by, mends: fix_task::mended_by(draft, &drafts), ..task(draft, state) });
         marks.push(ItemMarks { marks: own, declared: draft.declared });
     }
     let state = match own.as_ref() {
@@ -109,7 +115,7 @@ fn state_of_group(tasks: &[Task]) -> WorkState {
 
 /// Cuts the file at the headings that carry the group's own number. Answers the line of the title, and what stands above
 /// the first task.
-fn split<'l, 'a>(
+pub(super) fn split<'l, 'a>(
     text: &Text<'_>,
     lines: &'l [Line<'a>],
     group: &str,
@@ -133,7 +139,7 @@ fn split<'l, 'a>(
                     warnings.push(Diagnostic::warning(Code::DuplicateId, text.file, Some(line.number), message));
                 }
                 let declared = id == found.id;
-                drafts.push(Draft { id, declared, text: found.text, line: line.number, body: Vec::new() });
+                drafts.push(Draft { id, declared, text: found.text, line: line.number, level, body: Vec::new() });
                 continue;
             }
         }
@@ -148,7 +154,7 @@ fn is_task_of(group: &str, id: &str) -> bool {
 }
 
 /// The first Status line.
-fn status_line<'l, 'a>(body: &[&'l Line<'a>]) -> Option<(&'l Line<'a>, Field<'a>)> {
+pub(super) fn status_line<'l, 'a>(body: &[&'l Line<'a>]) -> Option<(&'l Line<'a>, Field<'a>)> {
     body.iter().filter(|line| line.kind == Kind::Text).find_map(|line| {
         let found = field(line.raw).filter(|found| found.is("status"))?;
         Some((*line, found))
@@ -164,9 +170,8 @@ fn status_of(text: &Text<'_>, body: &[&Line<'_>]) -> Option<(WorkState, Mark)> {
     Some((status.state, mark))
 }
 
-/// The place for a Status line behind the text of a task that has none.
-fn missing_line(text: &Text<'_>, draft: &Draft<'_, '_>, like: Option<&str>) -> Mark {
-    let is_rule = |line: &str| line.len() >= 3 && line.chars().all(|c| matches!(c, '-' | '*' | '_'));
+/// Behind the last words of a task, before the line that may end it, and the line end that is usual there.
+pub(super) fn behind(text: &Text<'_>, draft: &Draft<'_, '_>) -> (usize, &'static str) {
     let last = draft.body.iter().rposition(|line| !line.raw.trim().is_empty() && !is_rule(line.raw.trim()));
     let heading_end = || {
         let start = text.offset(usize::try_from(draft.line).unwrap_or(usize::MAX), 1);
@@ -174,7 +179,17 @@ fn missing_line(text: &Text<'_>, draft: &Draft<'_, '_>, like: Option<&str>) -> M
         start + rest.find(['\r', '\n']).unwrap_or(rest.len())
     };
     let at = last.map_or_else(heading_end, |at| draft.body[at].offset + draft.body[at].raw.len());
-    let line_end = if text.body.get(at..).is_some_and(|rest| rest.starts_with('\r')) { "\r\n" } else { "\n" };
+    (at, if text.body.get(at..).is_some_and(|rest| rest.starts_with('\r')) { "\r\n" } else { "\n" })
+}
+
+/// `---`
+pub(super) fn is_rule(line: &str) -> bool {
+    line.len() >= 3 && line.chars().all(|c| matches!(c, '-' | '*' | '_'))
+}
+
+/// The place for a Status line behind the text of a task that has none.
+fn missing_line(text: &Text<'_>, draft: &Draft<'_, '_>, like: Option<&str>) -> Mark {
+    let (at, line_end) = behind(text, draft);
     Mark {
         slot: Slot::NoLine,
         offset: text.base + at,

@@ -2,7 +2,7 @@
 
 use jsonc_parser::ast::{Object, Value};
 use ralphloop_core::ids::StoryId;
-use ralphloop_core::plan::{Check, Plan, Scheme, Story, WorkId};
+use ralphloop_core::plan::{Check, Plan, Scheme, Story, WorkId, WorkState};
 
 use super::folder::left_out;
 use super::group::shell;
@@ -10,7 +10,7 @@ use super::status::field;
 use super::verification::{behind_manual, is_manual};
 use crate::checklist;
 use crate::document::{Document, Reading};
-use crate::error::SpecError;
+use crate::error::{Code, Diagnostic, SpecError};
 use crate::json::{self, Flavour};
 use crate::label;
 use crate::markdown::outline::{Outline, Section, outline};
@@ -48,12 +48,22 @@ pub(super) fn status(text: &Text<'_>) -> Result<Document, SpecError> {
         Some(Value::Array(list)) => list.elements.iter().filter_map(Value::as_object).collect(),
         _ => Vec::new(),
     };
+    let mut warnings = Vec::new();
     for (story, entry) in document.reading.plan.stories.iter_mut().zip(entries) {
         story.checks.extend(commands(entry));
         story.checks.dedup();
         story.sign_off = by_hand(entry);
         add_notes(story, &links(entry));
+        if lacks_tasks(entry) && story.state != WorkState::Done {
+            let message = format!(
+                "{} is to be verified by its tasks, and none is named: name them in implementedBy, or give it a command or \
+                 criteria; as it is, nothing of its own verifies it",
+                story.id
+            );
+            warnings.push(Diagnostic::warning(Code::StoryWithoutTasks, text.file, story.line, message));
+        }
     }
+    document.reading.warnings.extend(warnings);
     ours(&mut document.reading.plan, text.file);
     Ok(document)
 }
@@ -105,6 +115,13 @@ fn parts_of<'v, 'a>(verification: &'v Value<'a>) -> Vec<&'v Object<'a>> {
 fn by_hand(entry: &Object<'_>) -> Vec<String> {
     let parts = json::get(entry, "verification").map(parts_of).unwrap_or_default();
     parts.into_iter().filter_map(checks::looked_at).flatten().collect()
+}
+
+/// Its tasks are to verify it, and it has none (F29).
+fn lacks_tasks(entry: &Object<'_>) -> bool {
+    let parts = json::get(entry, "verification").map(parts_of).unwrap_or_default();
+    let is_tasks = |part: &&Object<'_>| json::first_text(part, &["type"]).is_some_and(|kind| kind == "tasks");
+    parts.iter().any(is_tasks) && json::get(entry, "implementedBy").map(json::texts_of).unwrap_or_default().is_empty()
 }
 
 /// The tasks that make up the story.
@@ -216,6 +233,23 @@ fn named_checks(description: &str) -> Vec<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn f29_a_story_that_its_tasks_are_to_verify_and_that_names_none_is_told_what_to_do() {
+        let of = |tasks: &str| {
+            let file = format!(
+                r#"{{"version": 1, "stories": [{{"id": "US-1", "title": "Lamp", "passes": false,
+                "verification": {{"type": "tasks"}}, "implementedBy": [{tasks}]}}]}}"#
+            );
+            let text = Text::decode("docs/prd-status.json", file.as_bytes()).unwrap();
+            status(&text).unwrap().reading.warnings
+        };
+        assert!(of(r#""1.4.1""#).is_empty());
+        let warnings = of("");
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].code.as_str(), "story_without_tasks");
+        assert!(warnings[0].message.contains("implementedBy"));
+    }
 
     #[test]
     fn f30_every_part_of_a_composite_verification_counts() {

@@ -20,6 +20,9 @@ const STATES: &[(&str, &str, WorkState)] = &[
 /// What is written for done.
 const DONE: (&str, &str) = ("✅", "Complete");
 
+/// What is written for planned.
+const PLANNED: (&str, &str) = ("🔵", "Planned");
+
 /// Symbol and word of a state; what has none is planned.
 pub(super) fn words_of(state: WorkState) -> &'static str {
     match state {
@@ -130,15 +133,23 @@ impl Status {
     }
 }
 
-/// The line that is written where a task has none, as its siblings write it.
+/// The line that says done, where a task has none: as its siblings write it.
 pub(super) fn whole_line(sibling: Option<&str>) -> String {
-    let (symbol, word) = DONE;
+    line_like(sibling, DONE)
+}
+
+/// The line that says planned, as the siblings of a task write it.
+pub(super) fn planned_line(sibling: Option<&str>) -> String {
+    line_like(sibling, PLANNED)
+}
+
+fn line_like(sibling: Option<&str>, (symbol, word): (&str, &str)) -> String {
     let Some((line, found)) = sibling.and_then(|line| Some((line, field(line)?))) else {
         return format!("**Status**: {symbol} {word}");
     };
     let status = status(line, found.value.clone());
-    let done = if status.has_symbol { format!("{symbol} {word}") } else { word.to_owned() };
-    format!("{}{done}", &line[..status.token.start])
+    let words = if status.has_symbol { format!("{symbol} {word}") } else { word.to_owned() };
+    format!("{}{words}", &line[..status.token.start])
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::script::{CacheUse, Turn};
 /// A request, read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversation {
-    /// The text of all prompts of the user.
+    /// The text of all prompts of the user, and of what the client says by itself between them.
     pub(super) prompt: String,
     /// Tool results after the last prompt of the user: how many steps have been taken.
     pub(super) steps: usize,
@@ -43,6 +43,11 @@ impl Conversation {
     /// A prompt of the user: what was done before it is done.
     pub(super) fn asked(&mut self, text: &str) {
         self.steps = 0;
+        self.told(text);
+    }
+
+    /// The client says something by itself, such as what a hook of it says: what was done stays done.
+    pub(super) fn told(&mut self, text: &str) {
         self.prompt.push_str(text);
         self.prompt.push('\n');
     }

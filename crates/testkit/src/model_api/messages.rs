@@ -18,7 +18,11 @@ pub(super) fn read(body: &Value) -> Conversation {
             .collect(),
         ..Conversation::default()
     };
-    for message in list(&body["messages"]).iter().filter(|message| message["role"] == "user") {
+    for message in list(&body["messages"]).iter().filter(|message| message["role"] != "assistant") {
+        if message["role"] == "system" {
+            talk.told(&texts(&message["content"]).join("\n"));
+            continue;
+        }
         let results = list(&message["content"]).iter().filter(|block| block["type"] == "tool_result").count();
         if results > 0 {
             talk.steps += results;

@@ -24,9 +24,9 @@ impl Model {
         match &ending.step {
             Step::Choose(marked) => choices(ending, *marked, watched, theme, &mut lines),
             Step::Confirm(gesture) => {
-                lines.say(name(*gesture).0, Theme::head());
+                lines.say(&name(gesture).0, Theme::head());
                 lines.gap();
-                if let Some(Offer { what: Ok(what), command, .. }) = ending.offer(*gesture) {
+                if let Some(Offer { what: Ok(what), command, .. }) = ending.offer(gesture) {
                     lines.say(what, Style::new());
                     lines.gap();
                     lines.say(&format!("The same from a shell: {command}"), theme.dim());
@@ -34,12 +34,12 @@ impl Model {
                 lines.last("enter: do it · esc: do not", theme, size);
             }
             Step::Doing(gesture) => {
-                lines.say(name(*gesture).0, Theme::head());
+                lines.say(&name(gesture).0, Theme::head());
                 lines.gap();
                 lines.say("It is being done …", theme.active());
             }
             Step::Done(gesture, said) => {
-                lines.say(name(*gesture).0, Theme::head());
+                lines.say(&name(gesture).0, Theme::head());
                 lines.gap();
                 match said {
                     Ok(said) => lines.say(said, theme.good()),
@@ -66,10 +66,10 @@ fn choices(ending: &Ending, marked: usize, watched: &Watched, theme: Theme, line
         choice(lines, title, what, Style::new());
     }
     for offer in ending.offers.iter().flatten() {
-        let (title, what) = name(offer.gesture);
+        let (title, what) = name(&offer.gesture);
         match &offer.what {
-            Ok(_) => choice(lines, title, what, Style::new()),
-            Err(why) => choice(lines, title, &format!("not possible: {}", one_line(why)), theme.dim()),
+            Ok(_) => choice(lines, &title, what, Style::new()),
+            Err(why) => choice(lines, &title, &format!("not possible: {}", one_line(why)), theme.dim()),
         }
     }
     if ending.offers.is_none() {

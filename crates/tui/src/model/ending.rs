@@ -1,8 +1,11 @@
-//! What becomes of the commits of a run that is over.
+//! What becomes of a run that is over: signatures that its stories wait for, and its commits.
+
+use std::borrow::Cow;
 
 use super::{Model, Tab};
 use crate::keys::Action;
 use crate::port::{Gesture, Leave, Offer, Request};
+use crate::text::one_line;
 
 /// What is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,11 +35,14 @@ pub(crate) const ALWAYS: &[(&str, &str)] = &[
 ];
 
 /// What a gesture is called.
-pub(crate) fn name(gesture: Gesture) -> (&'static str, &'static str) {
+pub(crate) fn name(gesture: &Gesture) -> (Cow<'static, str>, &'static str) {
     match gesture {
-        Gesture::Squash => ("Squash", "make one commit of them, on the run's branch"),
-        Gesture::PullRequest => ("Pull request", "push the branch and open one with gh"),
-        Gesture::Close => ("Close the work", "as its format has it"),
+        Gesture::Sign(story) => {
+            (format!("Sign {}", one_line(story.as_str())).into(), "it has landed, and waits for you")
+        }
+        Gesture::Squash => ("Squash".into(), "make one commit of them, on the run's branch"),
+        Gesture::PullRequest => ("Pull request".into(), "push the branch and open one with gh"),
+        Gesture::Close => ("Close the work".into(), "as its format has it"),
     }
 }
 
@@ -45,8 +51,8 @@ impl Ending {
         Self { step: Step::Choose(0), offers: None }
     }
 
-    pub(crate) fn offer(&self, gesture: Gesture) -> Option<&Offer> {
-        self.offers.iter().flatten().find(|offer| offer.gesture == gesture)
+    pub(crate) fn offer(&self, gesture: &Gesture) -> Option<&Offer> {
+        self.offers.iter().flatten().find(|offer| offer.gesture == *gesture)
     }
 
     fn choices(&self) -> usize {
@@ -83,7 +89,7 @@ impl Model {
                 }
                 at => {
                     let offer = ending.offers.iter().flatten().nth(at - ALWAYS.len());
-                    match offer.map(|offer| (offer.gesture, &offer.what)) {
+                    match offer.map(|offer| (offer.gesture.clone(), &offer.what)) {
                         Some((gesture, Ok(_))) => ending.step = Step::Confirm(gesture),
                         Some((_, Err(why))) => {
                             let why = why.clone();
@@ -96,8 +102,8 @@ impl Model {
             (Step::Choose(_), Action::Back | Action::NextTab | Action::Ending) => self.run.ending = None,
             (Step::Choose(_), Action::Retry) => self.retry(true, requests),
             (Step::Confirm(gesture), Action::Accept) => {
-                let gesture = *gesture;
-                ending.step = Step::Doing(gesture);
+                let gesture = gesture.clone();
+                ending.step = Step::Doing(gesture.clone());
                 requests.push(Request::Do(gesture));
             }
             (Step::Confirm(_) | Step::Done(..), Action::Back) | (Step::Done(..), Action::Accept) => {

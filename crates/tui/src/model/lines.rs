@@ -192,6 +192,9 @@ fn try_end(one: &Try, page: &mut Page) {
         Some(TryEnd::Landed { commit }) => {
             page.say(Tone::Good, format!("✓ landed as {}", commit.get(..10).unwrap_or(commit)));
         }
+        Some(TryEnd::Added { task }) => {
+            page.say(Tone::Active, format!("the fix task {} was added to the spec", text::one_line(task)));
+        }
         Some(TryEnd::Reverted { kept, why }) => {
             let why = if why.is_empty() { String::new() } else { format!(": {}", text::one_line(why)) };
             page.say(Tone::Bad, format!("✗ put back{why}"));

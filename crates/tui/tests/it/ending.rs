@@ -168,3 +168,22 @@ fn the_end_and_the_files_draw_at_every_size() {
         }
     }
 }
+
+#[test]
+fn a_story_that_waits_for_a_signature_is_offered_shown_and_signed() {
+    let mut scene = over();
+    let sign = || Gesture::Sign("S-1".into());
+    let what = "S-1: Lamp\nLook at it: the light is warm".to_owned();
+    let offer = Offer { gesture: sign(), what: Ok(what), command: "ralphloop sign S-1".to_owned() };
+    scene.tell(Msg::Offers(vec![offer]));
+    assert!(scene.screen((100, 30)).contains("Sign S-1: it has landed, and waits for you"));
+    scene.asked.clear();
+    scene.keys(&["down", "down", "enter"]);
+    let screen = scene.screen((100, 30));
+    assert!(screen.contains("the light is warm") && screen.contains("ralphloop sign S-1"), "{screen}");
+    assert_eq!(scene.asked, [], "it is shown first");
+    scene.keys(&["enter"]);
+    assert_eq!(scene.asked, [Request::Do(sign())]);
+    scene.tell(Msg::Done { gesture: sign(), said: Ok("S-1 is signed off".to_owned()) });
+    assert!(scene.screen((100, 30)).contains("S-1 is signed off"));
+}

@@ -93,17 +93,7 @@ fn plan() -> Plan {
     let mut second = Story::new("S-2", "Pay 界面");
     second.deps = vec![StoryId::from("S-1")];
     "With a card.".clone_into(&mut second.description);
-    second.tasks = vec![Task {
-        id: "2.1".into(),
-        text: "Ask the bank".to_owned(),
-        state: WorkState::Todo,
-        optional: false,
-        parent: None,
-        deps: Vec::new(),
-        tags: Vec::new(),
-        refs: Vec::new(),
-        line: Some(7),
-    }];
+    second.tasks = vec![Task { line: Some(7), ..Task::new("2.1", "Ask the bank") }];
     second.criteria = vec!["A card that is refused is told".to_owned()];
     second.checks =
         vec![Check::FileExists { name: Some("bank".to_owned()), path: "src/bank.rs".to_owned(), glob: false }];

@@ -41,10 +41,11 @@ const LOOPS: [Loop; 3] = [
     Loop {
         name: "task-loop",
         about: "the tasks of an area or task group",
-        arguments: "[--area A] [--task-group G] [--task T] [--skip-unverifiable] [--stop-on-fail]",
+        arguments: "[--area A] [--task-group G] [--task T] [--skip-unverifiable] [--stop-on-fail] [--create-tasks]",
         start: "The work is `flight:A` for --area A, or `flight:G` for --task-group G; without either, what `list_work` \
-                shows that is ready, and the user's choice if there is more than one. --task T is the story T alone, \
-                --skip-unverifiable is require_verify = true; without --stop-on-fail, on_exhausted is \"skip\".",
+                shows that is ready, and the user's choice if there is more than one. --task T is the story \
+                that has the task T, alone: 1.4 for 1.4.2. --skip-unverifiable is require_verify = true, --create-tasks is \
+                create_tasks = true; without --stop-on-fail, on_exhausted is \"skip\".",
     },
     Loop {
         name: "story-loop",

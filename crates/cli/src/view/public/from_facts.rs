@@ -103,6 +103,10 @@ pub(crate) fn of(event: &Event, run: &Run) -> Vec<PublicEvent> {
             let (commit, notes) = (commit.to_string(), notes.clone());
             vec![PublicEvent::StoryLanded { time, story, attempt: number, commit, verified, awaits_sign_off, notes }]
         }
+        Fact::FixTaskAdded { task, commit, .. } => {
+            let (task, commit) = (task.to_string(), commit.as_ref().map(ToString::to_string));
+            vec![PublicEvent::TaskAdded { time, story, task, commit }]
+        }
         Fact::Reverted { kept, .. } => reverted(time, attempt, kept.clone(), run),
         Fact::CheckpointFailed { why, .. }
         | Fact::LaneFailed { why, .. }

@@ -197,6 +197,18 @@ pub(crate) enum PublicEvent {
         /// What is worth saying: files held back, boxes put right.
         notes: Vec<String>,
     },
+    /// A task of the story failed for good, and a task that mends it is in the spec; the story is tried afresh with it.
+    #[serde(rename = "task.added")]
+    TaskAdded {
+        /// When.
+        time: String,
+        /// The story's id.
+        story: String,
+        /// The new task's id.
+        task: String,
+        /// The commit's full name; none where git does not track the spec.
+        commit: Option<String>,
+    },
     /// The tree is as it was before the attempt.
     #[serde(rename = "attempt.reverted")]
     AttemptReverted {
