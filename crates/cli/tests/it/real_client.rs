@@ -211,6 +211,17 @@ fn hits_a_limit(client: &str) {
     scene.nothing_runs();
 }
 
+/// A limit that the client waits for by itself, again and again, until it gives up: no attempt is charged.
+fn gives_up_at_a_limit(client: &str) {
+    let limited = honest().fault(1, 99, FaultKind::RateLimit { retry_after: Duration::from_secs(1) });
+    let (scene, api) = world(client, ModelScript::new().story(limited));
+    run(&scene, client, &["--max-iterations", "1", "--max-retries", "0"]).exits(5).says("limit");
+    assert!(api.requests().len() > 1, "it has tried again by itself");
+    assert_eq!(scene.state_of("S1"), "pending", "the limit is not the story's fault");
+    scene.tree_is_clean();
+    scene.nothing_runs();
+}
+
 /// A rejected key ends the run, and the message says how to sign in to this client.
 fn is_not_signed_in(client: &str, remedy: &str) {
     let (scene, _api) = world(client, ModelScript::new().story(honest().fault(1, 99, FaultKind::Unauthorized)));
@@ -267,6 +278,11 @@ fn opencode_hangs_and_is_tried_again() {
 #[test]
 fn opencode_is_stopped() {
     is_stopped("opencode");
+}
+
+#[test]
+fn opencode_gives_up_at_a_limit() {
+    gives_up_at_a_limit("opencode");
 }
 
 #[test]
@@ -347,6 +363,11 @@ fn opencode_over_acp_claims_falsely_and_repairs() {
 #[test]
 fn opencode_over_acp_hangs_is_stopped_and_taken_up_again() {
     hangs_is_stopped_and_taken_up_again("opencode acp", 2);
+}
+
+#[test]
+fn opencode_over_acp_gives_up_at_a_limit() {
+    gives_up_at_a_limit("opencode acp");
 }
 
 #[test]

@@ -84,10 +84,12 @@ impl Run {
             self.renew_stories();
         }
         self.reselect(aside);
-        // Whatever the selection says.
-        for story in asked {
-            if let Some(record) = self.stories.get_mut(story) {
+        // What is asked for now holds whatever the selection says; what was asked for before does not outlive another one.
+        for (id, record) in &mut self.stories {
+            if asked.contains(&id) {
                 record.selected = true;
+            } else if !record.selected {
+                record.answer_wish();
             }
         }
         // How the spec reads before lanes are put back is not looked at, since the attempts may have touched it.

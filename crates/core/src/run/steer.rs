@@ -76,14 +76,18 @@ impl Run {
         match record.state {
             // The attempt that was dropped is put back, and then the story is open again.
             StoryState::Running => record.wish = Wish::None,
-            StoryState::Failed | StoryState::Blocked | StoryState::Skipped | StoryState::AwaitsSignOff { .. } => {
+            StoryState::Pending if record.selected => record.rest = None,
+            StoryState::Pending
+            | StoryState::Failed
+            | StoryState::Blocked
+            | StoryState::Skipped
+            | StoryState::AwaitsSignOff { .. } => {
                 record.sent_back.extend(record.state.commit().cloned());
                 record.renew();
                 record.selected = true;
                 record.wish = Wish::Again;
                 record.reason = Some("to be tried again, as you asked".to_owned());
             }
-            StoryState::Pending => record.rest = None,
             StoryState::Landed { .. } | StoryState::DoneBefore => {}
         }
     }

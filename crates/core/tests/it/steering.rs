@@ -174,3 +174,16 @@ fn an_ended_run_is_taken_up_for_the_story_that_is_to_be_tried_again() {
     assert_eq!(play.end(), Outcome::Complete);
     assert!(play.state("S1").passed());
 }
+
+#[test]
+fn a_story_that_a_selection_left_out_is_worked_on_when_it_is_asked_for() {
+    let policy = Policy { only: vec!["S1".into()], ..gated() };
+    let mut play = Play::new(vec![story("S1"), story("S2")], policy).agents([complete(), complete()]);
+    play.tell(retry("S2"));
+    play.restart();
+    assert!(!play.run.tries_again(&"S2".into()), "the selection of the run that was taken up holds");
+    play.tell(retry("S2"));
+    assert!(play.run.tries_again(&"S2".into()));
+    assert_eq!(play.end(), Outcome::Complete);
+    assert!(play.state("S1").passed() && play.state("S2").passed());
+}

@@ -12,7 +12,7 @@ use ralphloop_core::ids::{AgentId, AttemptId, LaneId, StoryId};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::plan::WorkState;
 use ralphloop_core::policy::{OnExhausted, Policy};
-use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryState};
+use ralphloop_core::run::{Activity, Attempt, Phase, Run, StoryRecord, StoryState};
 use ralphloop_core::units::Timestamp;
 
 use super::providers::Providers;
@@ -83,7 +83,8 @@ fn lanes(policy: &Policy, run: &Run) -> usize {
 impl Watch {
     /// What somebody wants of the run is about to be taken in by it, and they know that it has been heard.
     pub(crate) fn heard(&mut self, said: &Fact, run: Option<&Run>) {
-        let state = |story: &StoryId| run.and_then(|run| run.record(story)).map(|record| &record.state);
+        let record = |story: &StoryId| run.and_then(|run| run.record(story));
+        let state = |story: &StoryId| record(story).map(|record| &record.state);
         match said {
             Fact::StopRequested { level, .. } => {
                 self.stop = self.stop.max(Some(*level));
@@ -100,17 +101,26 @@ impl Watch {
             Fact::RetryRequested { story } => {
                 let ends = run.is_some_and(|run| matches!(run.activity(), Activity::Ending(_) | Activity::Ended(_)));
                 if !ends {
-                    self.wants_again(story, state(story));
+                    self.wants_again(story, record(story));
                 }
             }
-            Fact::Restarted { retry, .. } => retry.iter().for_each(|story| self.wants_again(story, state(story))),
+            Fact::Restarted { retry, .. } => retry.iter().for_each(|story| self.wants_again(story, record(story))),
             _ => {}
         }
     }
 
-    fn wants_again(&mut self, story: &StoryId, state: Option<&StoryState>) {
+    fn wants_again(&mut self, story: &StoryId, record: Option<&StoryRecord>) {
         self.skipped.remove(story);
-        if matches!(state, Some(StoryState::Failed | StoryState::Blocked | StoryState::Skipped)) {
+        let rests = |record: &StoryRecord| match record.state {
+            StoryState::Failed | StoryState::Blocked | StoryState::Skipped => true,
+            StoryState::Pending => !record.selected,
+            _ => false,
+        };
+        if record.is_some_and(|record| record.state == StoryState::Pending) {
+            // Another selection may have left it out meanwhile.
+            self.wanted.insert(story.clone());
+        }
+        if record.is_some_and(rests) {
             *self.again.entry(story.clone()).or_default() += 1;
             self.wanted.insert(story.clone());
             self.to_be_open.insert(story.clone());
