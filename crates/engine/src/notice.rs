@@ -1,6 +1,8 @@
 //! What views are told while a run goes on. Telling them is never awaited: state events are kept for a slow view, the
 //! agent's talk is dropped when it cannot follow.
 
+use std::sync::{Arc, OnceLock};
+
 use ralphloop_agent::event::AgentEvent;
 use ralphloop_core::event::Event;
 use ralphloop_core::ids::{AttemptId, CallNumber};
@@ -20,11 +22,15 @@ pub struct TalkNotice {
     pub event: AgentEvent,
 }
 
+/// Which talk a view hears.
+type Hears = fn(&AgentEvent) -> bool;
+
 /// The sending side.
 #[derive(Debug, Clone)]
 pub struct Notices {
     state: Vec<mpsc::UnboundedSender<Event>>,
     talk: mpsc::Sender<TalkNotice>,
+    hears: Arc<OnceLock<Hears>>,
     notes: mpsc::UnboundedSender<String>,
 }
 
@@ -37,6 +43,15 @@ pub struct Watch {
     pub talk: mpsc::Receiver<TalkNotice>,
     /// What went wrong beside the run and changes nothing about it, in words for people.
     pub notes: mpsc::UnboundedReceiver<String>,
+    hears: Arc<OnceLock<Hears>>,
+}
+
+impl Watch {
+    /// Of the agent's talk, only what `wanted` says is told. What nobody hears costs nothing, and takes no place of what
+    /// somebody does. The first word counts.
+    pub fn hear_only(&self, wanted: fn(&AgentEvent) -> bool) {
+        self.hears.get_or_init(|| wanted);
+    }
 }
 
 /// A pair of both sides.
@@ -44,8 +59,9 @@ pub fn channel() -> (Notices, Watch) {
     let (state, state_out) = mpsc::unbounded_channel();
     let (talk, talk_out) = mpsc::channel(TALK);
     let (notes, notes_out) = mpsc::unbounded_channel();
-    let notices = Notices { state: vec![state], talk, notes };
-    (notices, Watch { state: state_out, talk: talk_out, notes: notes_out })
+    let hears = Arc::default();
+    let notices = Notices { state: vec![state], talk, hears: Arc::clone(&hears), notes };
+    (notices, Watch { state: state_out, talk: talk_out, notes: notes_out, hears })
 }
 
 impl Notices {
@@ -74,10 +90,18 @@ impl Notices {
         }
     }
 
-    /// `event` is only asked for if a view is there and can follow.
-    pub(crate) fn talk(&self, attempt: &AttemptId, call: CallNumber, event: impl FnOnce() -> AgentEvent) {
-        if let Ok(place) = self.talk.try_reserve() {
-            place.send(TalkNotice { attempt: attempt.clone(), call, event: event() });
+    /// Tells of `event`, `made_fit` to be seen, if a view is there, hears it and can follow.
+    pub(crate) fn talk(
+        &self,
+        attempt: &AttemptId,
+        call: CallNumber,
+        event: AgentEvent,
+        made_fit: impl FnOnce(AgentEvent) -> AgentEvent,
+    ) {
+        if self.hears.get().is_none_or(|hears| hears(&event))
+            && let Ok(place) = self.talk.try_reserve()
+        {
+            place.send(TalkNotice { attempt: attempt.clone(), call, event: made_fit(event) });
         }
     }
 }

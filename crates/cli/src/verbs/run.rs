@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use ralphloop_agent::client::Agent;
+use ralphloop_agent::event::AgentEvent;
 use ralphloop_core::event::Event;
 use ralphloop_core::ids::StoryId;
 use ralphloop_core::learning::Learning;
@@ -265,10 +266,15 @@ async fn drive(mut ready: Ready, view: ViewArguments, offer: Option<&str>) -> Re
     }
     let mut watch = std::mem::replace(&mut ready.watch, notice::channel().1);
     let (first, run) = (ready.first.clone(), ready.run.clone());
+    let is_live = !view.json && !view.headless && live::possible();
+    if !is_live {
+        // Of what agents say, lines tell their plans, and events nothing.
+        watch.hear_only(if view.json { |_| false } else { |event| matches!(event, AgentEvent::Plan { .. }) });
+    }
     // On a thread of its own: a slow terminal must not slow the loop.
     let here = Handle::current();
     let printing = tokio::task::spawn_blocking(move || {
-        if !view.json && !view.headless && live::possible() {
+        if is_live {
             here.block_on(live::watch(&first, run, watch.state, watch.talk));
         } else {
             here.block_on(print(view, &first, run, watch.state, watch.talk));
@@ -315,7 +321,7 @@ pub(crate) fn ended(result: Result<Outcome, DriveError>) -> Result<Exit, CliErro
 }
 
 /// Prints each event until the run ends: lines for people, or JSON. A reader that goes away ends the printing, not the
-/// run. Of what agents say, lines tell their plans.
+/// run.
 async fn print(
     view: ViewArguments,
     first: &Event,
@@ -333,7 +339,7 @@ async fn print(
                 drop(run.step(&event));
                 readable = readable && show(view, &event, &run);
             }
-            Some(notice) = talk.recv(), if !view.json => {
+            Some(notice) = talk.recv() => {
                 if let Some(line) = plans.line(&notice) {
                     output::talk(&line);
                 }

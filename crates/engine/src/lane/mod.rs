@@ -100,7 +100,7 @@ impl Shared {
     }
 
     fn talk(&self, attempt: &AttemptId, call: CallNumber, event: AgentEvent) {
-        self.notices.talk(attempt, call, || event.map_text(&|text| self.redact_text(text)));
+        self.notices.talk(attempt, call, event, |event| event.map_text(&|text| self.redact_text(text)));
     }
 
     fn say(&self, fact: Fact) {
