@@ -238,8 +238,8 @@ macro_rules! settings {
 
 settings! {
     "Agent" {
-        /// The agent that works on the stories, the model it is to use and with how much effort; or several, parted by commas, the preferred
-        /// first. While one cannot be called (a limit, an overload, no sign-in), the next takes its place; a story that
+        /// The agent that works on the stories, the model it is to use and with how much effort; or several, parted by commas,
+        /// the preferred first. While one cannot be called (a limit, an overload, no sign-in), the next takes its place; a story that
         /// fails in the same way again and again moves up to the next, too.
         agent: Option<AgentNames> = None, Flag "NAME[:MODEL[:EFFORT]],...", "claude, else the first found";
         /// Further arguments for the first agent of `agent`, and for its other models, after those that ralphloop gives

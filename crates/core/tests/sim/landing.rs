@@ -129,6 +129,21 @@ impl World {
         }
     }
 
+    /// What stands in the way of the attempt's commit before one is tried: the repository, an earlier refusal, somebody else.
+    pub(super) fn bars_commit(
+        &mut self,
+        rng: &mut Rng,
+        faults: &Faults,
+        attempt: &AttemptId,
+        slot: Slot,
+    ) -> Option<Fact> {
+        if self.broken {
+            return Some(Fact::RepositoryBroken { attempt: attempt.clone(), why: "the branch is gone".to_owned() });
+        }
+        let refusal = self.lane(slot).refusal.clone().filter(|r| r.attempt() == Some(attempt));
+        refusal.or_else(|| self.trespass(rng, faults, attempt, slot))
+    }
+
     pub(crate) fn land(
         &mut self,
         rng: &mut Rng,
@@ -146,13 +161,7 @@ impl World {
         }
         self.at_home(&attempt, slot)?;
         self.proven(&attempt, slot, ground)?;
-        if self.broken {
-            return Ok(Fact::RepositoryBroken { attempt, why: "the branch is gone".to_owned() });
-        }
-        if let Some(refusal) = self.lane(slot).refusal.clone().filter(|r| r.attempt() == Some(&attempt)) {
-            return Ok(refusal);
-        }
-        if let Some(fact) = self.trespass(rng, faults, &attempt, slot) {
+        if let Some(fact) = self.bars_commit(rng, faults, &attempt, slot) {
             return Ok(fact);
         }
         if rng.chance(faults.git) {

@@ -34,13 +34,7 @@ impl World {
         if self.lane(slot).is_dirty() {
             return Err(format!("{attempt}: a task is added in a lane that holds work"));
         }
-        if self.broken {
-            return Ok(Fact::RepositoryBroken { attempt, why: "the branch is gone".to_owned() });
-        }
-        if let Some(refusal) = self.lane(slot).refusal.clone().filter(|r| r.attempt() == Some(&attempt)) {
-            return Ok(refusal);
-        }
-        if let Some(fact) = self.trespass(rng, faults, &attempt, slot) {
+        if let Some(fact) = self.bars_commit(rng, faults, &attempt, slot) {
             return Ok(fact);
         }
         let head = self.head();

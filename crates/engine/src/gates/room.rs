@@ -33,18 +33,15 @@ impl Room {
 
     /// Looks, and remembers if there is too little.
     pub(super) fn look(&mut self) {
-        for place in &self.places {
-            match free_space(place) {
-                Ok(free) if free < LEAST_ROOM && self.want.is_none() => {
-                    self.want = Some(format!(
-                        "only {} were free on the disk where {} is; make room, then go on",
-                        Bytes(free),
-                        place.display()
-                    ));
-                }
-                _ => {}
-            }
+        if self.want.is_some() {
+            return;
         }
+        let scarce = |place: &PathBuf| {
+            let free = free_space(place).ok().filter(|free| *free < LEAST_ROOM)?;
+            let at = place.display();
+            Some(format!("only {} were free on the disk where {at} is; make room, then go on", Bytes(free)))
+        };
+        self.want = self.places.iter().find_map(scarce);
     }
 
     /// What was wanting at any look.

@@ -151,9 +151,7 @@ impl Runner<'_> {
             _ => ended,
         })
     }
-}
 
-impl Runner<'_> {
     /// Where commands put temporary files.
     fn temporary(&self) -> PathBuf {
         let own = self.environment.iter().find(|(name, _)| name == "TMPDIR");
