@@ -14,6 +14,7 @@ mod descriptors;
 pub mod doctor;
 pub mod draft;
 pub mod driver;
+mod durable;
 mod earlier;
 pub mod files;
 pub mod finish;

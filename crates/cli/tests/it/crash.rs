@@ -24,7 +24,7 @@ const CALLS_AN_ATTEMPT: usize = 2;
 /// Calls of an undisturbed run: the first story's limit, its attempt and its repair; the second's two attempts, one repaired.
 const CALLS: usize = 6;
 
-const FLAGS: &[&str] = &[
+pub(crate) const FLAGS: &[&str] = &[
     "--gate",
     "sleep 0.03; ! grep -qs bad a.txt b.txt",
     "--max-repairs",
@@ -38,7 +38,11 @@ const FLAGS: &[&str] = &[
 /// The first story meets the account's limit, is waited for, and then needs a repair; the second fails with one attempt, is
 /// put back and passes with the next. Every commit goes through a hook.
 fn ready() -> Scene {
-    let scene = scene();
+    ready_in(scene())
+}
+
+/// The same in a scene that has a repository.
+pub(crate) fn ready_in(scene: Scene) -> Scene {
     scene.write("prd.json", prd_text(&two_stories()));
     scene.commit_all("Plan");
     let hook = scene.path(".git/hooks/pre-commit");
@@ -65,25 +69,25 @@ fn ready() -> Scene {
 }
 
 /// The facts of the only journal, as far as whole lines tell them.
-fn facts(journal: &Path) -> Vec<Value> {
+pub(crate) fn facts(journal: &Path) -> Vec<Value> {
     let text = fs::read_to_string(journal).unwrap_or_default();
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["fact"].clone()).collect()
 }
 
-fn kind(fact: &Value) -> String {
+pub(crate) fn kind(fact: &Value) -> String {
     fact["kind"].as_str().unwrap_or_default().to_owned()
 }
 
 /// Everything that a person would compare.
 #[derive(Debug, PartialEq, Eq)]
-struct End {
-    commits: Vec<(String, String)>,
+pub(crate) struct End {
+    pub(crate) commits: Vec<(String, String)>,
     spec: String,
     verdicts: Vec<String>,
     state: String,
     status: String,
-    stories_with_kept_work: BTreeSet<String>,
+    pub(crate) stories_with_kept_work: BTreeSet<String>,
 }
 
 /// The commits, with their trees.
@@ -96,7 +100,7 @@ fn changes_of(scene: &Scene) -> String {
     scene.git(&["status", "--porcelain", "--untracked-files=all"])
 }
 
-fn end_of(scene: &Scene) -> End {
+pub(crate) fn end_of(scene: &Scene) -> End {
     let status = scene.status();
     let stories = status["stories"].as_array().unwrap();
     End {
@@ -116,7 +120,7 @@ fn end_of(scene: &Scene) -> End {
 
 /// Stops the process once its journal has that many lines, and kills it with all that it has started. Returns the facts
 /// that the journal held then; none if the process ended before.
-fn kill_at(scene: &Scene, mut running: Running, lines: usize) -> Option<Vec<Value>> {
+pub(crate) fn kill_at(scene: &Scene, mut running: Running, lines: usize) -> Option<Vec<Value>> {
     let mut journal = None;
     loop {
         if !running.is_running() {
@@ -180,7 +184,7 @@ fn disturbed(at: usize, undisturbed: &End, undisturbed_calls: usize) -> Option<S
 }
 
 /// Does it for every line of a journal of so many but the last, several at once; the kinds of facts that were hit.
-fn at_every_line(lines: usize, disturb: impl Fn(usize) -> Option<String> + Sync) -> BTreeSet<String> {
+pub(crate) fn at_every_line(lines: usize, disturb: impl Fn(usize) -> Option<String> + Sync) -> BTreeSet<String> {
     let next = AtomicUsize::new(1);
     let hit = Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

@@ -33,6 +33,7 @@ mod loop_screen;
 mod notifications;
 mod openspec_change;
 mod pictures;
+mod power;
 mod prices;
 mod printing;
 mod readme;

@@ -86,7 +86,13 @@ impl Repository {
 
     async fn checkpoint_of(&self, scan: Scan, name: &str) -> Result<Checkpoint, CheckpointError> {
         let name = name.to_owned();
-        let Saved { scan, read, notes } = self.blocking(move |this| this.save(scan)).await?;
+        let clock = scan.work.clock;
+        let (saved, settled) = tokio::join!(
+            self.blocking(move |this| this.save(scan)),
+            self.blocking(move |this| this.settle_before_checkpoint(clock)),
+        );
+        let Saved { scan, read, notes } = saved?;
+        settled?;
         self.hold(&scan, &read).await?;
         let checkpoint = self
             .blocking(move |this| {

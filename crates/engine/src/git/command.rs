@@ -142,6 +142,8 @@ impl Git {
         .option("submodule.recurse=false")
         .option("core.quotePath=false")
         .option("color.ui=false")
+        // Without this a loss of power leaves a branch that names an empty commit.
+        .option("core.fsync=committed")
     }
 }
 
@@ -248,6 +250,12 @@ impl Command<'_> {
     pub fn stopped_by(mut self, stop: &CancellationToken) -> Self {
         self.stop = stop.clone();
         self
+    }
+
+    /// Says that the command may write many objects: they are synced together, which costs more for a few.
+    #[must_use]
+    pub fn of_many_objects(self) -> Self {
+        self.option("core.fsyncMethod=batch")
     }
 
     /// What the command reads.

@@ -184,7 +184,10 @@ impl Repository {
             if let Some(folder) = file.parent() {
                 std::fs::create_dir_all(folder)?;
             }
-            std::fs::write(&lock, format!("{oid}\n"))?;
+            let mut lock_file = std::fs::File::create(&lock)?;
+            lock_file.write_all(format!("{oid}\n").as_bytes())?;
+            // An empty ref would stop `git gc`.
+            lock_file.sync_data()?;
             std::fs::rename(&lock, &file)
         };
         write().map_err(|source| StoreError::Io { what: "write", path: file.clone(), source }.into())

@@ -116,7 +116,9 @@ impl Repository {
             })
             .await
         };
-        self.write().args(["fast-import", "--quiet", "--done"]).stdin(stream).run().await?;
+        let since = record.work.clock;
+        self.blocking(move |this| this.settle_objects(since)).await?;
+        self.write().args(["fast-import", "--quiet", "--done"]).of_many_objects().stdin(stream).run().await?;
         let commit = head::resolve(places, reference)
             .ok_or_else(|| KeepError::Unconfirmed { reference: reference.to_owned() })?;
         for (submodule, commit) in changed_submodules(record, scan) {

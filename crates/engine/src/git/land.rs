@@ -27,7 +27,10 @@ use super::revert::RevertError;
 use super::scan::{Scan, ScanError};
 use super::seal::Seal;
 use super::signing;
-use super::{GitError, Repository, StoreError, bytes_of, path};
+use super::{GitError, Repository, Scope, StoreError, bytes_of, path};
+
+/// Up to so many new objects are synced one by one.
+const FEW: usize = 16;
 
 /// What is to land, and how.
 #[derive(Debug, Clone)]
@@ -61,6 +64,8 @@ pub struct Landed {
     pub held_back: Vec<HeldBack>,
     /// The commit that keeps what did not land, where there was such a thing.
     pub kept: Option<Kept>,
+    /// What the attempt changed of it, by paths relative to the top.
+    pub committed: Vec<PathBuf>,
     /// Paths of the commit that a hook changed.
     pub changed_by_hooks: Vec<PathBuf>,
     /// Tracked paths that differ from the commit although it was made: a hook left them so. No story should start on top.
@@ -256,10 +261,18 @@ impl Repository {
             names.extend_from_slice(path);
             names.push(0);
         }
-        if !names.is_empty() {
-            let update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-            self.write().args(update).stdin(names).run().await?;
-        }
+        let stage = async {
+            if names.is_empty() {
+                return Ok(());
+            }
+            let update = self.write().args(["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]);
+            let update = if staged.len() > FEW { update.of_many_objects() } else { update };
+            update.stdin(names).run().await.map(drop)
+        };
+        let committed: Vec<PathBuf> = staged.iter().map(|at| path(at)).collect();
+        let (staging, settled) = tokio::join!(stage, self.settle(record, &committed));
+        staging?;
+        settled?;
         // Without hooks nobody changes what is committed, and nothing is left behind.
         let has_hooks = record.settings.has_hooks();
         let mut expected = None;
@@ -297,7 +310,15 @@ impl Repository {
             Err(error) => notes.push(format!("the commit was made, but {error}")),
         }
         let landed = self.verify(record, expected, landing, notes).await?;
-        Ok(Landed { written: (!has_hooks).then_some(written_back), ..landed })
+        Ok(Landed { committed, written: (!has_hooks).then_some(written_back), ..landed })
+    }
+
+    /// Makes durable what the attempt has written and git takes as it is: objects, and the files themselves, where they
+    /// stay in the user's checkout.
+    async fn settle(&self, record: &Record, files: &[PathBuf]) -> Result<(), StoreError> {
+        let since = record.work.clock;
+        let files = if self.shared.scope == Scope::Worktree { Vec::new() } else { files.to_vec() };
+        self.blocking(move |this| this.settle_objects(since).and_then(|()| this.settle_files(&files))).await
     }
 
     async fn tree_of_head(&self, record: &Record) -> Result<Option<Oid>, LandError> {
@@ -351,6 +372,7 @@ impl Repository {
             commit: CommitId(oid.to_string()),
             held_back: Vec::new(),
             kept: None,
+            committed: Vec::new(),
             changed_by_hooks,
             left_dirty,
             written: None,

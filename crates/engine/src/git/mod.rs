@@ -9,6 +9,7 @@ mod branch;
 mod checkpoint;
 mod command;
 mod content;
+mod durable;
 mod follow;
 mod foresee;
 mod guard;

@@ -6,7 +6,7 @@ use super::settings::Settings;
 use crate::attributes::Attributes;
 
 /// Changes of a file that happen within the file system's clock tick leave its times alone. Ticks are 1 to 10 ms.
-const TICK: i64 = 20_000_000;
+pub(super) const TICK: i64 = 20_000_000;
 
 /// A path relative to the root that was walked, as bytes, `/` between components; empty for the root itself.
 pub(crate) type RelPath = Vec<u8>;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::checkpoint::Checkpoint;
 use super::content::{packed_bytes, read_whole};
+use super::durable::settle_below;
 use super::head;
 use super::oid::{HashKind, Oid};
 use super::record::{Class, Content, Entry, Listing, Node, Pair, Pairs, RelPath, is_within};
@@ -134,6 +135,8 @@ impl Repository {
                 }
             }
             tree.settle_directories(&record.work)?;
+            // The checkpoint that holds their content is forgotten next.
+            this.settle_files(&report.restored)?;
             report.unfit.extend(tree.unfit().iter().map(|unfit| path(unfit)));
             Ok(report)
         })
@@ -188,6 +191,7 @@ impl Repository {
                 for entry in work.adjust.iter().filter(|entry| !entry.node.is_directory()) {
                     tree.adjust(entry)?;
                 }
+                settle_below(&root, &work.write.iter().map(|entry| path(&entry.path)).collect::<Vec<_>>())?;
             }
             Ok(())
         })

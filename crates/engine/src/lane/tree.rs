@@ -417,6 +417,8 @@ pub(super) async fn publish(
         }
         Err(error) => return Err(Refusal::failed(error)),
     }
+    let written = landed.committed.iter().chain(&landed.changed_by_hooks).cloned().collect();
+    shared.home.make_durable(written).await.map_err(Refusal::failed)?;
     if landed.kept.is_none() {
         // What was kept before a merge is in the commit now.
         drop(parts.repository.let_go(kept).await);

@@ -33,7 +33,11 @@ impl Commit {
 }
 
 impl Scene {
-    pub(super) fn init_repository(&self) {
+    /// Makes `repo` a repository with one commit on branch `main`.
+    ///
+    /// # Panics
+    /// If git fails.
+    pub fn init_repository(&self) {
         self.git(&["init", "--quiet", "--initial-branch=main"]);
         self.write("base.txt", "base\n");
         self.commit_all("Start");
