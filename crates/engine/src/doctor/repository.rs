@@ -19,6 +19,7 @@ pub(super) fn none(error: &OpenError) -> Option<Finding> {
         OpenError::InsideGitDirectory { .. } => finding("repository", "cd to the working tree"),
         OpenError::TooOld { .. } => finding("git", "install a newer git"),
         OpenError::Refused { .. } => finding("repository", "git config --global --add safe.directory FOLDER"),
+        OpenError::Unspeakable { .. } => finding("repository", "move it to a folder whose path is plain text"),
         OpenError::Git(GitError::Start { .. }) => finding("git", "install git"),
         OpenError::Git(_) => finding("git", "read what git says above"),
     }

@@ -8,12 +8,33 @@ use super::record::{Entry, RelPath};
 
 /// The index can't be read.
 #[derive(Debug, thiserror::Error)]
-#[error("can't read the index {}: {reason}; `git status` says more, `rm` it and `git reset` make a new one", path.display())]
-pub struct IndexError {
-    /// The file.
-    pub path: PathBuf,
-    /// What is wrong.
-    pub reason: String,
+pub enum IndexError {
+    /// It is damaged, or the system refuses.
+    #[error("can't read the index {}: {reason}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// It names whole folders instead of files.
+    #[error("{} is a sparse index, which does not name every file", path.display())]
+    Sparse {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl IndexError {
+    /// What mends it.
+    pub(super) fn remedy(&self) -> String {
+        match self {
+            Self::Unreadable { path, .. } => {
+                format!("git status says more; rm '{}' and git reset make a new one", path.display())
+            }
+            Self::Sparse { .. } => "git sparse-checkout reapply --no-sparse-index".to_owned(),
+        }
+    }
 }
 
 /// The index as it is on disk.
@@ -43,14 +64,13 @@ impl Index {
                 metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec())
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self { file: None, written: 0 }),
-            Err(error) => return Err(IndexError { path, reason: error.to_string() }),
+            Err(error) => return Err(IndexError::Unreadable { path, reason: error.to_string() }),
         };
         let options = gix_index::decode::Options::default();
         let file = gix_index::File::at(&path, hash.gix(), true, options)
-            .map_err(|error| IndexError { path: path.clone(), reason: error.to_string() })?;
+            .map_err(|error| IndexError::Unreadable { path: path.clone(), reason: error.to_string() })?;
         if file.is_sparse() {
-            let reason = "it is a sparse index; run `git sparse-checkout reapply --no-sparse-index`".to_owned();
-            return Err(IndexError { path, reason });
+            return Err(IndexError::Sparse { path });
         }
         Ok(Self { file: Some(file), written })
     }

@@ -155,6 +155,12 @@ pub enum OpenError {
         /// Git's words, which name the command that helps.
         message: String,
     },
+    /// A path that cannot be written down everywhere: in a journal, in what git answers line by line.
+    #[error("{path:?} is no plain text in UTF-8 on one line, so that it cannot be noted; move the repository")]
+    Unspeakable {
+        /// Where it was started.
+        path: PathBuf,
+    },
     /// Git is missing or failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -215,6 +221,10 @@ impl Repository {
     }
 
     async fn open_scoped(start: &Path, git: Git, limits: SnapshotLimits, scope: Scope) -> Result<Self, OpenError> {
+        let real = std::fs::canonicalize(start).unwrap_or_else(|_| start.to_owned());
+        if real.to_str().is_none_or(|text| text.contains('\n')) {
+            return Err(OpenError::Unspeakable { path: real });
+        }
         let question = git
             .read(start)
             .args(["rev-parse", "--path-format=absolute", "--is-bare-repository", "--is-inside-git-dir"])

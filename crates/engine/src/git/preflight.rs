@@ -96,7 +96,7 @@ impl Repository {
         findings.extend(status.of_head());
         findings.extend(self.operations());
         findings.extend(status.dirt());
-        findings.extend(self.sparse_index());
+        findings.extend(self.index());
         let signs = is_set(&settings.stdout, b"commit.gpgsign");
         match identity? {
             Some(finding) => findings.push(finding),
@@ -152,9 +152,9 @@ impl Repository {
             .collect()
     }
 
-    fn sparse_index(&self) -> Option<Finding> {
+    fn index(&self) -> Option<Finding> {
         let error = super::index::Index::read(&self.places().git_dir, self.shared.hash).err()?;
-        Some(Finding::new(FindingKind::Unsupported, error.to_string(), "git sparse-checkout reapply --no-sparse-index"))
+        Some(Finding::new(FindingKind::Unsupported, error.to_string(), error.remedy()))
     }
 
     /// Whether git knows a name and an address for both sides of a commit.

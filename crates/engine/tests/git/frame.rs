@@ -1,4 +1,5 @@
 //! What is found before a run, and of an attempt's dealings with the repository itself.
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -88,6 +89,28 @@ async fn a_place_without_a_working_tree_is_refused_with_the_reason() {
     assert!(matches!(open(world.top.join("b.git")).await, Some(OpenError::Bare { .. })));
     let inside = open(world.top.join("r/.git")).await;
     assert!(matches!(inside, Some(OpenError::InsideGitDirectory { .. })), "{inside:?}");
+    for odd in [&b"two\nlines"[..], b"no\xfftext"] {
+        let odd = world.top.join(std::ffi::OsStr::from_bytes(odd));
+        std::fs::create_dir(&odd).unwrap();
+        let refused = open(odd).await.unwrap();
+        assert!(refused.to_string().ends_with("move the repository"), "{refused}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_that_cannot_be_used_is_found_before_a_run_with_what_mends_it() {
+    for (how, mends) in [
+        ("git sparse-checkout set --cone --sparse-index dir", "sparse-checkout reapply --no-sparse-index"),
+        ("git sparse-checkout disable; head -c 200 .git/index > $W/half; mv $W/half .git/index", "git reset"),
+    ] {
+        let world = World::new();
+        world.sh("mkdir far; echo x > far/x; git add far; git commit -qm far");
+        let repository = world.open().await;
+        world.sh(how);
+        let findings = repository.preflight().await;
+        let said = format!("{findings:?}");
+        assert!(said.contains(mends), "{how}: {said}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
