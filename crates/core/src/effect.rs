@@ -234,7 +234,7 @@ pub enum Effect {
         /// Why, in one line.
         reason: String,
     },
-    /// Finish a landing whose commit is on the branch: `Settled`.
+    /// Finish a landing whose commit is on the branch: `Settled` or `RevertFailed`.
     Settle {
         /// The attempt.
         attempt: AttemptId,

@@ -340,7 +340,7 @@ pub enum Fact {
         /// What is worth saying.
         notes: Vec<String>,
     },
-    /// The lane could not be put back. Nothing starts on it.
+    /// The lane could not be put back, or what a crash left of a landing not be finished. Nothing starts on it.
     RevertFailed {
         /// The attempt.
         attempt: AttemptId,

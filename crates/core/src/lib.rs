@@ -24,3 +24,4 @@ pub mod signal;
 mod testing;
 pub mod units;
 pub mod verdict;
+pub mod worktree;

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use ralphloop_core::ids::{AttemptId, LaneId, RunId};
+use ralphloop_core::worktree::Afterwards;
 
 use crate::files::{self, FileError};
 use crate::git::{
     self, AdvanceError, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError,
 };
-use crate::lane::worktree;
+use crate::lane::site::{self, Site};
 use crate::runs::{OpenAttempt, RunFolder};
 use crate::work::WorkRef;
 use crate::work::state::WorkState;
@@ -168,7 +169,7 @@ pub(crate) async fn undo_half_advances(folders: &[RunFolder], home: &Repository)
 pub(crate) async fn clear_worktrees(folders: Vec<RunFolder>, home: &Repository, work: &WorkRef) -> Vec<String> {
     let mut said = Vec::new();
     for folder in folders {
-        for (lane, top) in worktree::left_by(&folder) {
+        for (lane, top) in site::left_by(&folder) {
             match clear_worktree(&folder, home, work, (lane, &top)).await {
                 Ok(kept) => said.extend(kept),
                 Err(why) => said.push(format!("the worktree {} of run {} stays: {why}", top.display(), folder.id)),
@@ -207,8 +208,10 @@ async fn clear_worktree(
         drop(lane.drop_checkpoint(&taken).await);
         drop(std::fs::remove_file(spec_before));
     }
-    worktree::remove(home, &lane).await.map_err(|e| e.to_string())?;
-    worktree::tidy(folder, number, top);
+    if let Some(site) = Site::of_lane(folder, number, false) {
+        site.close(home, &folder.id, Some(&lane), Afterwards::Removed).await.map_err(|e| e.to_string())?;
+        site::tidy(folder, number);
+    }
     Ok(said)
 }
 

@@ -10,7 +10,8 @@ use ralphloop_core::units::Timestamp;
 
 use crate::files::FileError;
 use crate::git::{CheckpointError, GitError, KeptAttempt, KeptSquash, Repository};
-use crate::lane::{pool, worktree};
+use crate::lane::pool;
+use crate::lane::site::{self, SiteError};
 use crate::runs::{RunFolder, StateFolder, unfinished};
 
 /// The name of what checkpoints remember.
@@ -225,7 +226,7 @@ fn worktree_item(runs: &[Known], place: PathBuf, user: Option<RunId>) -> Item {
     // One whose run has no link to it any more was given back, and nobody lived to say so.
     let using = user.filter(|user| {
         let run = runs.iter().find(|known| known.folder.id == *user);
-        run.is_some_and(|run| worktree::left_by(&run.folder).iter().any(|(_, top)| *top == place))
+        run.is_some_and(|run| site::left_by(&run.folder).iter().any(|(_, top)| *top == place))
     });
     Item {
         kind: Kind::Worktree,
@@ -290,11 +291,11 @@ pub async fn remove(repository: &Repository, item: &Item) -> Result<(), CleanErr
         Place::Squash(squash) => Ok(repository.forget_kept(&squash.reference, &squash.commit).await?),
         Place::Store => Ok(repository.forget_stored().await?),
         Place::Worktree(top) => {
-            let fails = |why: String| CleanError::Held { name: item.name.clone(), why };
-            let lane = Repository::open_worktree(top, top, repository.git().clone()).await;
-            let lane = lane.map_err(|error| fails(error.to_string()))?;
-            worktree::remove(repository, &lane).await?;
-            worktree::forget_place(top);
+            site::remove(repository, top).await.map_err(|why| match why {
+                SiteError::Git(error) => CleanError::Git(error),
+                why => CleanError::Held { name: item.name.clone(), why: why.to_string() },
+            })?;
+            pool::give_back(top).map_err(|source| FileError::new("free the place", top, source))?;
             Ok(())
         }
         Place::Folder(folder) => {

@@ -168,6 +168,12 @@ pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|e| FileError::new("create the folder", path, e))
 }
 
+/// The path with the links on the way to it followed. What it names need not be there.
+pub fn real(path: &Path) -> PathBuf {
+    let below = |folder: &Path| Some(fs::canonicalize(folder).ok()?.join(path.file_name()?));
+    fs::canonicalize(path).ok().or_else(|| path.parent().and_then(below)).unwrap_or_else(|| path.to_owned())
+}
+
 /// Bytes that an unprivileged process may still write on the file system of `path`, which must exist.
 pub fn free_space(path: &Path) -> Result<u64, FileError> {
     let stat = rustix::fs::statvfs(path).map_err(|e| FileError::new("ask for the free space of", path, e.into()))?;

@@ -37,7 +37,7 @@ use crate::inside::Inside;
 use crate::journal::{Journal, JournalError};
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
-use crate::lane::{Foreseen, Lanes, Shared, Target, worktree};
+use crate::lane::{Foreseen, Lanes, Shared, Target, site};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices};
 use crate::notify::Notifier;
@@ -116,7 +116,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     own_commit::put_right(&repository, &work.id).await.map_err(|e| StartError::OwnCommit(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
     let mut warnings = earlier.warnings;
-    warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref()).await?);
+    warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref(), settings.worktrees.keep).await?);
     warnings.extend(ground::keep_place(&mut settings, earlier.run.as_ref()));
     let read = reading::now(&work, judged, earlier.run.as_ref().map(|taken| taken.run.plan()));
     let read = read.and_then(|read| read.checked(&settings.only));
@@ -463,25 +463,25 @@ async fn put_right(
     repository: &Repository,
     work: &WorkRef,
     taken: Option<&Taken>,
+    keep: u32,
 ) -> Result<Vec<String>, StartError> {
     let others = state.runs()?.into_iter().filter(|folder| taken.is_none_or(|t| t.folder != *folder)).collect();
     let others: Vec<RunFolder> = others;
     let with_worktrees: Vec<RunFolder> = others
         .iter()
-        .filter(|folder| folder.live_process().is_none() && !worktree::left_by(folder).is_empty())
+        .filter(|folder| folder.live_process().is_none() && !site::left_by(folder).is_empty())
         .cloned()
         .collect();
     let leftovers = aftermath::leftovers(others, repository).await.map_err(AftermathError::from)?;
-    let half_made = repository.half_made_worktrees();
-    if !half_made.is_empty() {
+    if !repository.partial_worktrees().is_empty() {
         end_leftovers(state).await;
     }
-    worktree::clear_half_made(state, repository, &half_made).await?;
+    let mut said = site::tidy_after_the_dead(state, repository, keep).await;
     if leftovers.is_empty() && with_worktrees.is_empty() {
-        return Ok(Vec::new());
+        return Ok(said);
     }
     end_leftovers(state).await;
-    let mut said = aftermath::clear_worktrees(with_worktrees, repository, work).await;
+    said.extend(aftermath::clear_worktrees(with_worktrees, repository, work).await);
     if leftovers.is_empty() {
         return Ok(said);
     }

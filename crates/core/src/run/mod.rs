@@ -236,6 +236,11 @@ impl Run {
                 self.settling.remove(&attempt.story);
                 self.go_on()
             }
+            Fact::RevertFailed { attempt, why }
+                if self.settling.get(&attempt.story).is_some_and(|left| left.id == *attempt) =>
+            {
+                self.settling_failed(&attempt.story, why)
+            }
             Fact::RunStarted { .. } | Fact::Settled { .. } => Vec::new(),
             Fact::AttemptStarted { .. }
             | Fact::LaneFailed { .. }

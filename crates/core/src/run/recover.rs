@@ -140,6 +140,16 @@ impl Run {
         self.revert(&id, "the run was interrupted, and the attempt's work was left in the tree", then)
     }
 
+    /// What a crash left of the story's landing could not be finished. That is tried again when the run is taken up.
+    pub(super) fn settling_failed(&mut self, story: &StoryId, why: &str) -> Vec<Effect> {
+        let known = self.is_alarmed();
+        let reason = format!("{story} has landed, and what a crash left of that could not be finished: {why}");
+        if let Some(left) = self.settling.remove(story) {
+            self.unclean.insert(story.clone(), left);
+        }
+        self.end_alarmed(Outcome::Paused { reason }, known)
+    }
+
     fn renew_stories(&mut self) {
         for record in self.stories.values_mut() {
             if record.selected && matches!(record.state, StoryState::Failed | StoryState::Blocked) {

@@ -65,6 +65,19 @@ fn a_landing_that_the_crash_cut_short_is_known_by_its_commit_and_never_repeated(
 }
 
 #[test]
+fn a_landing_that_cannot_be_finished_pauses_the_run_and_is_finished_when_it_is_taken_up() {
+    let mut play = at(|e| matches!(e, Effect::Land { .. }));
+    play.restart_landed(&[("S1", "c9")]);
+    play.tell(Fact::RevertFailed { attempt: attempt("S1", 1), why: "no space left".to_owned() });
+    let Outcome::Paused { reason } = play.end() else { panic!("{:?}", play.run.activity()) };
+    assert!(reason.contains("S1 has landed") && reason.contains("no space left"), "{reason}");
+    play.restart_landed(&[("S1", "c9")]);
+    assert_eq!(play.open[0], Effect::Settle { attempt: attempt("S1", 1) });
+    assert_eq!(play.end(), Outcome::Complete);
+    assert_eq!((play.count("land"), play.run.calls()), (1, 1));
+}
+
+#[test]
 fn a_landing_known_by_its_commit_keeps_the_ground_on_which_it_stood() {
     let mut play = Play::new(vec![story("S1")], Policy::default()).agents([complete()]);
     play.until(|e| matches!(e, Effect::Land { .. }));

@@ -18,6 +18,12 @@ fn no_world_breaks_an_invariant() {
             assert!(enough, "lanes meet too seldom: {tally:?}");
             assert!(tally.signed > SEEDS / 50 && tally.sent_back > SEEDS / 200, "too few are signed: {tally:?}");
             assert!(tally.mended > SEEDS / 200, "too few tasks are mended: {tally:?}");
+            let disk = tally.disk;
+            let enough = disk.adopted > SEEDS / 20
+                && disk.partial > SEEDS / 50
+                && disk.stayed > SEEDS / 500
+                && disk.refused > SEEDS / 50;
+            assert!(enough, "too little goes on on the disk: {disk:?}");
         }
         Err(broken) => panic!("seed {}: {}\n{}", broken.seed, broken.breach, broken.trace.join("\n")),
     }

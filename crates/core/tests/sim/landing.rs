@@ -258,10 +258,19 @@ impl World {
         if right == ground { Ok(()) } else { not(&format!("it is {right:?}")) }
     }
 
-    pub(crate) fn settle(&mut self, attempt: AttemptId, slot: Slot) -> Result<Fact, Breach> {
+    pub(crate) fn settle(
+        &mut self,
+        rng: &mut Rng,
+        faults: &Faults,
+        attempt: AttemptId,
+        slot: Slot,
+    ) -> Result<Fact, Breach> {
         self.quiet(slot, "a landing is settled")?;
         if !self.commits.iter().any(|c| c.attempt == attempt) {
             return Err(format!("{attempt}: there is no landing to settle"));
+        }
+        if rng.chance(faults.git / 2) {
+            return Ok(Fact::RevertFailed { attempt, why: "the spec cannot be written".to_owned() });
         }
         self.checkpoints.remove(&attempt);
         Ok(Fact::Settled { attempt })

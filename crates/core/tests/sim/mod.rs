@@ -3,10 +3,12 @@
 //! it again.
 
 mod agent;
+mod disk;
 mod executors;
 mod landing;
 mod lane;
 mod mending;
+mod neighbour;
 mod planted;
 mod providers;
 mod relays;
@@ -19,6 +21,7 @@ mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use disk::Sights;
 pub(crate) use planted::Planted;
 
 /// What a simulated run came to.
@@ -41,6 +44,7 @@ pub(crate) struct Tally {
     /// Stories that a person signed, and those that they sent back.
     pub(crate) signed: u64,
     pub(crate) sent_back: u64,
+    pub(crate) disk: Sights,
 }
 
 impl Tally {
@@ -57,6 +61,7 @@ impl Tally {
         self.mended += other.mended;
         self.signed += other.signed;
         self.sent_back += other.sent_back;
+        self.disk.add(other.disk);
     }
 }
 

@@ -103,6 +103,22 @@ pub(crate) enum Planted {
     RunsOn,
     /// The work of a relay is judged before all roles had their turn.
     SkipsRoles,
+    /// A worktree that was half made when a process died is taken for whole.
+    TakesHalfForWhole,
+    /// At the end only those worktrees are taken away that this process has needed.
+    LeavesWhatItDidNotNeed,
+    /// Places that dead runs had taken are never free again.
+    NeverFreesPlaces,
+    /// Worktrees are taken away whatever lies in them.
+    RemovesByForce,
+    /// Whether a place is somebody's is not looked at.
+    TakesTakenPlaces,
+    /// A worktree stays in the pool with the work that lies in it.
+    KeepsUnseen,
+    /// A lane that led to a place is taken to lead to the run's own worktree for ever.
+    FollowsOldLinks,
+    /// Worktrees are made whatever room there is.
+    LooksForNoRoom,
 }
 
 /// What is known of the moment at which an effect is asked for.
@@ -115,7 +131,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 43] = [
+    pub(crate) const ALL: [Self; 51] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -159,6 +175,14 @@ impl Planted {
         Self::DropsTheBaton,
         Self::RunsOn,
         Self::SkipsRoles,
+        Self::TakesHalfForWhole,
+        Self::LeavesWhatItDidNotNeed,
+        Self::NeverFreesPlaces,
+        Self::RemovesByForce,
+        Self::TakesTakenPlaces,
+        Self::KeepsUnseen,
+        Self::FollowsOldLinks,
+        Self::LooksForNoRoom,
     ];
 
     /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that

@@ -40,8 +40,10 @@ pub(crate) struct Faults {
     pub(crate) provider: u64,
     /// Git refuses, or the repository changes under the run.
     pub(crate) git: u64,
-    /// A worktree cannot be made.
+    /// A worktree cannot be made or taken away.
     pub(crate) lane: u64,
+    /// Somebody else's run in the same repository starts, ends or dies, per step.
+    pub(crate) neighbour: u64,
     /// Somebody moves the branch or the user's checkout, per look at them.
     pub(crate) trespass: u64,
     /// A merge has conflicts.
@@ -121,7 +123,8 @@ impl Scenario {
             bad_end: *rng.pick(&[0, 50, 200, 900]),
             provider: *rng.pick(&[0, 30, 150]),
             git: *rng.pick(&[0, 0, 10, 40]),
-            lane: *rng.pick(&[0, 0, 10, 50]),
+            lane: *rng.pick(&[0, 0, 0, 10, 30]),
+            neighbour: *rng.pick(&[0, 0, 5, 20]),
             trespass: *rng.pick(&[0, 0, 5, 20]),
             conflict: *rng.pick(&[0, 100, 500]),
             together: *rng.pick(&[0, 50, 300]),

@@ -12,6 +12,7 @@ use ralphloop_core::run::{Activity, Phase, Run, StoryState};
 use ralphloop_core::units::Timestamp;
 
 use super::Tally;
+use super::disk::{User, Walked, Walker};
 use super::executors::Started;
 use super::lane::{Process, Slot};
 use super::planted::{Awaited, Moment, Planted};
@@ -117,6 +118,7 @@ impl Session {
         self.tally.ahead = met.ahead;
         (self.tally.signed, self.tally.sent_back) = (self.world.signed, self.world.sent_back.len() as u64);
         self.tally.mended = self.watch.mended.len() as u64;
+        self.tally.disk = self.world.disk.sights;
         Ok(self.tally)
     }
 
@@ -139,6 +141,7 @@ impl Session {
             if matches!(self.run().activity(), Activity::Ended(_)) {
                 self.watch.over(self.run(), &self.world)?;
                 self.same_on_replay()?;
+                self.close()?;
                 if self.resumes == MOST_RESUMES || self.rng.chance(400) {
                     return Ok(());
                 }
@@ -154,6 +157,9 @@ impl Session {
             }
             self.elapsed = self.elapsed.max(time);
             self.disturb();
+            if self.rng.chance(self.scenario.faults.neighbour) {
+                self.neighbour(false)?;
+            }
             if self.dies(4) {
                 self.crash()?;
                 continue;
@@ -414,7 +420,66 @@ impl Session {
         self.later(begins - self.elapsed, Action::Do(effect, slot));
     }
 
+    /// Our process at its steps on the disk.
+    fn walker(&self) -> Walker {
+        let risk = if self.tally.crashes < MOST_CRASHES { self.scenario.faults.crash / 4 } else { 0 };
+        Walker { user: User::Us, risk }
+    }
+
+    /// Gives the worktrees back once the run has ended. Whoever starts next finds what a death leaves of that.
+    fn close(&mut self) -> Result<(), Breach> {
+        let (walker, mut named) = (self.walker(), Vec::new());
+        let closed = self.world.close(&mut self.rng, &self.scenario.faults, walker, &mut named)?;
+        self.note(|_| format!("the lanes are closed: {closed:?}, and {named:?} stay"));
+        if closed == Walked::Died {
+            self.tally.crashes += 1;
+        } else {
+            self.world.nothing_is_left(&named)?;
+        }
+        self.world.disk.forget_what_is_open();
+        if self.rng.chance(300) {
+            self.neighbour(true)?;
+        }
+        Ok(())
+    }
+
+    /// The run of somebody else in the same repository.
+    fn neighbour(&mut self, are_we_dead: bool) -> Result<(), Breach> {
+        self.world.other_acts(&mut self.rng, &self.scenario.faults, are_we_dead)?;
+        self.note(|s| format!("the other run is {:?}", s.world.other));
+        Ok(())
+    }
+
+    /// A worktree for what is to be done in that lane. Nothing, if the effect is answered or the process has died.
+    fn reach(&mut self, effect: &Effect, slot: Slot) -> Result<bool, Breach> {
+        let attempt = match effect {
+            Effect::StopWork { .. } | Effect::StopCheck { .. } => return Ok(true),
+            _ => effect.attempt().filter(|_| slot != 0).cloned(),
+        };
+        let Some(attempt) = attempt else { return Ok(true) };
+        let walker = self.walker();
+        match self.world.open(&mut self.rng, &self.scenario.faults, walker, slot)? {
+            Walked::Through => Ok(true),
+            Walked::Died => {
+                self.crash()?;
+                Ok(false)
+            }
+            Walked::Stuck(why) => {
+                let why = why.to_owned();
+                self.soon(match effect {
+                    Effect::Begin { .. } => Fact::LaneFailed { attempt, why },
+                    Effect::Revert { .. } | Effect::Settle { .. } => Fact::RevertFailed { attempt, why },
+                    _ => Fact::RepositoryBroken { attempt, why },
+                });
+                Ok(false)
+            }
+        }
+    }
+
     fn carry_out(&mut self, effect: Effect, slot: Slot) -> Result<(), Breach> {
+        if !self.reach(&effect, slot)? {
+            return Ok(());
+        }
         let now = self.now();
         let Self { world, rng, scenario, run, .. } = self;
         let faults = &scenario.faults;
@@ -442,7 +507,7 @@ impl Session {
                 self.in_a_while(fact, slot);
                 return Ok(());
             }
-            Effect::Settle { attempt } => world.settle(attempt, slot)?,
+            Effect::Settle { attempt } => world.settle(rng, faults, attempt, slot)?,
             Effect::Finish { outcome } => Fact::RunEnded { outcome },
             Effect::RunCheck { attempt, stage, check, fresh } => {
                 let started = world.start_check(rng, (attempt, slot), stage, check, fresh)?;
@@ -544,6 +609,9 @@ impl Session {
         }
         self.world.crash(&mut self.rng);
         self.same_on_replay()?;
+        if self.rng.chance(300) {
+            self.neighbour(true)?;
+        }
         self.take_up()
     }
 
@@ -562,11 +630,20 @@ impl Session {
         if self.rng.chance(300) {
             self.policy.jobs = jobs(&mut self.rng);
             self.policy.place = *self.rng.pick(&[Place::Checkout, Place::Worktrees]);
+            self.world.disk.change_settings(&mut self.rng);
         }
         self.take_up()
     }
 
     fn take_up(&mut self) -> Result<(), Breach> {
+        loop {
+            let walker = self.walker();
+            if self.world.start(&mut self.rng, &self.scenario.faults, walker, true)? != Walked::Died {
+                break;
+            }
+            self.tally.crashes += 1;
+            self.note(|_| "the process dies while it puts right what the dead have left".to_owned());
+        }
         let run = Run::replay(&self.journal).map_err(|_| "the journal is none".to_owned())?;
         self.watch.restarted(&run, &self.policy);
         let stories: Vec<StoryId> = run.records().map(|(story, _)| story.id.clone()).collect();

@@ -11,7 +11,9 @@ use ralphloop_core::plan::{Plan, Story, WorkState};
 use ralphloop_core::units::Timestamp;
 
 use super::agent::Work;
+use super::disk::Disk;
 use super::lane::{Lane, Process, Slot};
+use super::neighbour::Other;
 use super::planted::Planted;
 use super::rng::Rng;
 use super::scenario::{Faults, Scenario, story};
@@ -78,6 +80,8 @@ pub(crate) struct World {
     pub(super) base_checks: BTreeMap<StoryId, [bool; 2]>,
     pub(super) cannot_run: [bool; 2],
     lanes: Vec<Lane>,
+    pub(crate) disk: Disk,
+    pub(crate) other: Other,
     pub(crate) checkpoints: BTreeSet<AttemptId>,
     /// Attempts whose work is kept under a ref.
     pub(crate) kept: BTreeSet<AttemptId>,
@@ -127,6 +131,8 @@ impl World {
             base_checks,
             cannot_run: [rng.chance(15), rng.chance(15)],
             lanes: Vec::new(),
+            disk: Disk::new(rng),
+            other: Other::Away,
             checkpoints: BTreeSet::new(),
             kept: BTreeSet::new(),
             put_back: BTreeSet::new(),
@@ -261,6 +267,7 @@ impl World {
             }
             lane.cancelled = None;
         }
+        self.disk.forget_what_is_open();
     }
 
     /// A person mends what the run asked for, and perhaps edits the spec.

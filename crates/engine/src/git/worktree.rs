@@ -5,7 +5,9 @@ use ralphloop_core::ids::CommitId;
 
 use super::command::OF_SUBMODULES_COMMITS_ONLY;
 use super::index::{Index, IndexError};
+use super::store::Store;
 use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits};
+use crate::files;
 
 /// The oldest git that merges without a working tree (`merge-tree --write-tree`).
 pub(super) const MERGES_SINCE: (u32, u32) = (2, 38);
@@ -26,32 +28,46 @@ impl Repository {
         Ok(())
     }
 
-    /// Takes a working tree of ours away, with its checkpoints. Git refuses if it holds anything that no commit has, ignored
-    /// files apart, and then it stays.
-    pub async fn remove_worktree(&self, worktree: &Self) -> Result<(), GitError> {
-        let top = &worktree.places().top;
-        self.write().args(["worktree", "remove"]).arg(top).run().await?;
-        // What is left of its checkpoints is only in the way of disk space, and `clean` lists it.
-        drop(std::fs::remove_dir_all(worktree.store().root()));
+    /// What is in this working tree and in no commit, ignored files apart; the first of it, if there is anything.
+    pub async fn unkept(&self) -> Result<Option<String>, GitError> {
+        let modules = self.places().git_dir.join("modules");
+        if std::fs::read_dir(modules).is_ok_and(|mut modules| modules.next().is_some()) {
+            return Ok(Some("a submodule of its own".to_owned()));
+        }
+        let status = self.read().args(["status", "--porcelain", "--ignore-submodules=none", "-z"]).run().await?;
+        // `XY PATH`
+        let first = status.items().next().and_then(|item| item.get(3..));
+        Ok(first.map(|path| String::from_utf8_lossy(path).into_owned()))
+    }
+
+    /// Says that a working tree of ours is to go, as git says that it is making one: [`Self::partial_worktrees`] lists it from
+    /// then on. Whoever dies while they take it away leaves nothing that looks like work.
+    pub async fn condemn_worktree(&self, top: &Path) -> Result<(), GitError> {
+        let reason = std::str::from_utf8(MAKING).unwrap_or_default();
+        self.write().args(["worktree", "lock", "--reason", reason]).arg(top).run().await?;
         Ok(())
     }
 
-    /// Working trees whose making was cut off. Git locks each until it is whole, and nobody has worked in it before.
-    pub fn half_made_worktrees(&self) -> Vec<PathBuf> {
+    /// Working trees whose making was cut off, and those that are condemned. Git locks each that it makes until it is whole, and
+    /// nobody has worked in it before.
+    pub fn partial_worktrees(&self) -> Vec<PathBuf> {
         let known = std::fs::read_dir(self.places().common_dir.join("worktrees"));
         let known = known.into_iter().flatten().filter_map(Result::ok).map(|item| item.path());
         let cut_off = known.filter(|of| std::fs::read(of.join("locked")).is_ok_and(|why| why.trim_ascii() == MAKING));
         let link = |of: PathBuf| Some(of.join(super::path(std::fs::read(of.join("gitdir")).ok()?.trim_ascii())));
         let tops = cut_off.filter_map(link).filter_map(|link| link.parent().map(Path::to_owned));
-        tops.map(|top| std::fs::canonicalize(&top).unwrap_or(top)).collect()
+        tops.map(|top| files::real(&top)).collect()
     }
 
-    /// Takes away one of [`Self::half_made_worktrees`] that is ours.
-    pub async fn remove_half_made_worktree(&self, top: &Path) -> Result<(), GitError> {
+    /// Takes away one of [`Self::partial_worktrees`] that is ours, with its checkpoints.
+    pub async fn remove_partial_worktree(&self, top: &Path) -> Result<(), GitError> {
         // Git does not take away what has no link to the repository yet, but forgets what is not there. What cannot be
         // removed here is git's to refuse.
-        drop(std::fs::remove_dir_all(top));
+        let gone = top.to_owned();
+        drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(gone)).await);
         self.write().args(["worktree", "remove", "--force", "--force"]).arg(top).run().await?;
+        // What is left of its checkpoints is only in the way of disk space, and `clean` lists it.
+        drop(std::fs::remove_dir_all(Store::new(&self.places().common_dir, top).root()));
         Ok(())
     }
 

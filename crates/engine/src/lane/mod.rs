@@ -11,9 +11,10 @@ pub(crate) mod message;
 pub(crate) mod pool;
 mod recorder;
 mod review;
+pub(crate) mod site;
 mod target;
 pub(crate) mod tree;
-pub(crate) mod worktree;
+mod worktree;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -284,23 +285,21 @@ impl Lanes {
 
     /// Takes the worktrees away at the end of a run, and what its programs kept for a while. A worktree that holds anything
     /// that nothing else keeps stays, and is named.
-    pub async fn close(mut self) -> Vec<String> {
+    pub async fn close(self) -> Vec<String> {
+        let shared = &self.shared;
         let mut left = Vec::new();
         // What cannot be removed goes with the run's folder.
-        drop(std::fs::remove_dir_all(self.shared.folder.temporary()));
-        // A process that was killed may have made more of them than this one has needed.
-        for (id, top) in worktree::left_by(&self.shared.folder) {
-            if let Err(why) = self.lane(id).parts(&self.shared, self.place, id).await {
-                left.push(format!("the worktree {} stays: {why}", top.display()));
-            }
+        drop(std::fs::remove_dir_all(shared.folder.temporary()));
+        // A process that was killed may have made more of them than this one has needed, or may have worked elsewhere.
+        for (id, top) in site::left_by(&shared.folder) {
+            let lane = self.lanes.get(&id).filter(|_| self.place == Place::Worktrees).cloned().unwrap_or_default();
+            let closed = match lane.parts(shared, Place::Worktrees, id).await {
+                Ok(parts) => worktree::close(parts, id).await,
+                Err(why) => Err(format!("the worktree {} stays: {why}", top.display())),
+            };
+            left.extend(closed.err());
         }
-        for (id, lane) in self.lanes.iter().filter(|_| self.place == Place::Worktrees) {
-            if let Some(parts) = lane.parts.get()
-                && let Err(why) = worktree::close(parts, *id).await
-            {
-                left.push(why);
-            }
-        }
+        left.extend(site::tidy_at_the_end(&shared.folder, &shared.home, shared.settings.worktrees.keep).await);
         left
     }
 }

@@ -34,6 +34,11 @@ impl Pool {
         Some(Self { folder, keep: usize::try_from(keep).unwrap_or(usize::MAX) })
     }
 
+    /// That folder, of which it is known that worktrees are kept there.
+    pub(crate) fn at(folder: &Path, keep: u32) -> Self {
+        Self { folder: folder.to_owned(), keep: usize::try_from(keep).unwrap_or(usize::MAX) }
+    }
+
     /// A place that no run has, which is `run`'s from now on: one with a worktree from before, if there is one.
     pub(crate) fn take(&self, state: &StateFolder, run: &RunId) -> Result<PathBuf, FileError> {
         files::create_private_dir(&self.folder)?;
@@ -41,13 +46,14 @@ impl Pool {
         let empty = (1..=PLACES).map(|number| self.folder.join(format!("lane-{number}")));
         for place in idle(&self.folder).into_iter().chain(empty) {
             let taken = taken_mark(&place);
-            match std::fs::OpenOptions::new().write(true).create_new(true).open(&taken) {
-                Ok(mut file) => {
-                    file.write_all(run.as_str().as_bytes()).map_err(|e| FileError::new("write", &taken, e))?;
-                    return Ok(place);
-                }
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(FileError::new("write", &taken, e)),
+            let fails = |error| FileError::new("write", &taken, error);
+            // Whole from the first moment: a mark of nobody would be taken away by whoever tidies up.
+            let mut mark = tempfile::NamedTempFile::new_in(&self.folder).map_err(fails)?;
+            mark.write_all(run.as_str().as_bytes()).map_err(fails)?;
+            match mark.persist_noclobber(&taken) {
+                Ok(_) => return Ok(place),
+                Err(e) if e.error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(fails(e.error)),
             }
         }
         let full = std::io::Error::other(format!("all of its {PLACES} places are taken"));
@@ -117,7 +123,8 @@ fn idle(folder: &Path) -> Vec<PathBuf> {
     places(folder).into_iter().filter(|place| !taken_mark(place).exists()).collect()
 }
 
-fn user(place: &Path) -> Option<RunId> {
+/// The run whose place it is.
+pub(crate) fn user(place: &Path) -> Option<RunId> {
     std::fs::read_to_string(taken_mark(place)).ok().map(RunId)
 }
 
@@ -125,10 +132,12 @@ fn taken_mark(place: &Path) -> PathBuf {
     place.with_extension(TAKEN)
 }
 
-/// The place is free again. One that is not in a pool has no mark.
-pub(crate) fn give_back(place: &Path) {
-    // A mark that stays keeps the place from being used, and `clean` tells whose it is.
-    drop(std::fs::remove_file(taken_mark(place)));
+/// The place is free again.
+pub(crate) fn give_back(place: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(taken_mark(place)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -143,7 +152,7 @@ mod tests {
         let take = |run: &str| pool.take(&state, &RunId::from(run)).expect("a place");
         let (first, second) = (take("a"), take("b"));
         assert_ne!(first, second);
-        give_back(&first);
+        give_back(&first).expect("the mark goes");
         assert_eq!(take("c"), first);
         assert!(Pool::of(&state, None, 0).is_none());
     }
@@ -157,7 +166,7 @@ mod tests {
         std::fs::create_dir_all(place.join(".git")).expect("a worktree");
         assert_eq!(kept(&state), [(place.clone(), Some(RunId::from("a")))]);
         assert!(pool.has_room());
-        give_back(&place);
+        give_back(&place).expect("the mark goes");
         assert_eq!(kept(&state), [(place, None)]);
         assert!(!pool.has_room());
     }

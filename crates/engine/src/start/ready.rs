@@ -13,7 +13,7 @@ use crate::aftermath::BEAT;
 use crate::control::{Control, Hands};
 use crate::driver::{DriveError, Driver, Inbox};
 use crate::git::{self, Repository};
-use crate::lane::worktree;
+use crate::lane::site;
 use crate::learnings;
 use crate::lock::RunLock;
 use crate::notice::Watch;
@@ -65,7 +65,7 @@ impl After {
     /// Gives back what checkpoints needed. If nothing has landed, the user finds the branch as it was.
     async fn take(self, run: &Run) {
         // What cannot be given back is listed as left over.
-        if worktree::left_by(&self.folder).is_empty() {
+        if site::left_by(&self.folder).is_empty() {
             drop(self.repository.release().await);
         }
         let Some(switched) = self.switched else { return };
