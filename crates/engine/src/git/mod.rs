@@ -56,6 +56,7 @@ pub use keep::{KeepError, Kept};
 pub use land::{Guard, HeldBack, HoldBack, LandError, Landed, Landing};
 pub use leftovers::{KeptAttempt, KeptSquash, Stored};
 pub use merge::{MergeError, Merging, Trial, Work};
+pub(crate) use names::found_refs;
 pub use names::{attempt_ref, slug, squashed_ref};
 pub(crate) use preflight::lines;
 pub use preflight::{Finding, FindingKind, Severity};

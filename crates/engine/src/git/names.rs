@@ -54,6 +54,12 @@ pub(super) fn unslug(slug: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Below this is kept what was found in a lane where nothing was to be: as attempts of a story of the lane's name, so that
+/// whoever lists attempts lists it.
+pub(crate) fn found_refs(run: &ralphloop_core::ids::RunId, lane: ralphloop_core::ids::LaneId) -> String {
+    format!("{REFS}/{}/lane-{}", slug(run.as_str()), lane.0.saturating_add(1))
+}
+
 /// The ref under which an attempt is kept: `refs/ralphloop/<run>/<story>/<attempt>`.
 pub fn attempt_ref(run: &ralphloop_core::ids::RunId, attempt: &ralphloop_core::ids::AttemptId) -> String {
     format!("{REFS}/{}/{}/{}", slug(run.as_str()), slug(attempt.story.as_str()), attempt.number)

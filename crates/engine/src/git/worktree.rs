@@ -4,15 +4,39 @@ use std::path::{Path, PathBuf};
 use ralphloop_core::ids::CommitId;
 
 use super::command::OF_SUBMODULES_COMMITS_ONLY;
+use super::durable::settle_below;
+use super::head;
 use super::index::{Index, IndexError};
 use super::store::Store;
-use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits};
+use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits, StoreError};
 use crate::files;
 
 /// The oldest git that merges without a working tree (`merge-tree --write-tree`).
 pub(super) const MERGES_SINCE: (u32, u32) = (2, 38);
 /// Why git locks a working tree while it makes it, in the language in which we run it (git's `builtin/worktree.c`).
 const MAKING: &[u8] = b"initializing";
+
+/// A working tree could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum AddWorktreeError {
+    /// Git refused or failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// What git wrote could not be made durable.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes durable what links a working tree to its repository, both ways.
+fn settle_link(top: &Path) -> Result<(), StoreError> {
+    const TO: &str = "gitdir: ";
+    let link = top.join(".git");
+    let text = std::fs::read_to_string(&link).unwrap_or_default();
+    let Some(to) = text.trim_end().strip_prefix(TO) else { return Ok(()) };
+    let files = std::fs::read_dir(to).into_iter().flatten().filter_map(Result::ok);
+    let files: Vec<PathBuf> = files.map(|file| file.path()).chain([link]).collect();
+    settle_below(top, &files)
+}
 
 impl Repository {
     /// One of our working trees. Its checkpoints answer for it alone, and for the configuration and hooks that all share.
@@ -22,10 +46,37 @@ impl Repository {
     }
 
     /// Makes a working tree at `top` on `commit`, on no branch. What the working trees of a repository share is written by
-    /// one command at a time: that is the caller's to see to.
-    pub async fn add_worktree(&self, top: &Path, commit: &CommitId) -> Result<(), GitError> {
+    /// one command at a time: that is the caller's to see to. Once it is there, what makes it one outlives a loss of power; its
+    /// files may not, and [`Self::make_as_committed`] writes those again.
+    pub async fn add_worktree(&self, top: &Path, commit: &CommitId) -> Result<(), AddWorktreeError> {
         self.write().args(["worktree", "add", "--quiet", "--detach"]).arg(top).arg(commit.as_str()).run().await?;
-        Ok(())
+        let top = top.to_owned();
+        Ok(self.blocking(move |_| settle_link(&top)).await?)
+    }
+
+    /// Nobody has begun to work in the working tree at `top`, or whatever was done there is over.
+    pub(crate) fn keeps_no_checkpoint_of(&self, top: &Path) -> bool {
+        Store::new(&self.places().common_dir, top).is_idle()
+    }
+
+    /// Writes the tracked files of this working tree of ours again if they are not as its commit has them, where no attempt is
+    /// under way: a kill in the middle of a move, or a loss of power, leaves some half written. What was there is kept; says
+    /// under which ref below `refs`.
+    pub async fn make_as_committed(&self, refs: &str) -> Result<Option<String>, GitError> {
+        if self.is_as_committed().await {
+            return Ok(None);
+        }
+        let found = self.write().args(["stash", "create"]).run().await?;
+        let is_free = |reference: &String| head::resolve(self.places(), reference).is_none();
+        let mut kept = None;
+        if !found.line()?.is_empty() {
+            kept = (1_u32..).map(|number| format!("{refs}/{number}")).find(is_free);
+        }
+        if let Some(reference) = &kept {
+            self.write().args(["update-ref", reference, found.line()?, ""]).run().await?;
+        }
+        self.write().args(["checkout", "--quiet", "--force", "--detach", "--no-guess", "HEAD"]).run().await?;
+        Ok(kept)
     }
 
     /// What is in this working tree and in no commit, ignored files apart; the first of it, if there is anything.
@@ -65,7 +116,11 @@ impl Repository {
         // removed here is git's to refuse.
         let gone = top.to_owned();
         drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(gone)).await);
-        self.write().args(["worktree", "remove", "--force", "--force"]).arg(top).run().await?;
+        let forgotten = self.write().args(["worktree", "remove", "--force", "--force"]).arg(top).answer().await?;
+        // After a loss of power git may not know any more that it was there.
+        if !forgotten.success() && top.exists() {
+            return Err(forgotten.into_error());
+        }
         // What is left of its checkpoints is only in the way of disk space, and `clean` lists it.
         drop(std::fs::remove_dir_all(Store::new(&self.places().common_dir, top).root()));
         Ok(())

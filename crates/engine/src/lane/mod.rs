@@ -134,6 +134,8 @@ pub(crate) struct Parts {
     unmerged: merge::Unmerged,
     /// It has got what git does not carry, in this run.
     furnished: AtomicBool,
+    /// Where that is kept which was found in it instead of its commit, until it has been told.
+    kept: Mutex<Option<String>>,
     /// Variables that agents and gates get in this lane.
     environment: Vec<(OsString, OsString)>,
     /// What confined programs of this lane have for temporary files.
@@ -188,6 +190,7 @@ impl Lane {
                         place,
                         inspected: Mutex::default(),
                         unmerged: Mutex::default(),
+                        kept: Mutex::default(),
                         furnished: AtomicBool::new(true),
                         environment: Vec::new(),
                     }),

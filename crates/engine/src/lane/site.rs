@@ -95,12 +95,16 @@ impl Site {
     /// How it looks for that run.
     pub(crate) fn see(&self, home: &Repository, run: &RunId) -> Seen {
         let top = files::real(self.top());
+        // Without a mark a loss of power may have left it so, unless attempts have begun there since it was made.
+        let is_whole = || ready_mark(&top).exists() || !home.keeps_no_checkpoint_of(&top);
         let tree = if home.partial_worktrees().contains(&top) {
             Tree::Partial
-        } else if top.join(".git").exists() {
+        } else if !top.join(".git").exists() {
+            Tree::Missing
+        } else if is_whole() {
             Tree::Whole
         } else {
-            Tree::Missing
+            Tree::Partial
         };
         match self {
             Self::Own(_) => Seen::Own(tree),
@@ -223,7 +227,8 @@ pub(crate) fn root(folder: &RunFolder) -> PathBuf {
     folder.path().join("worktrees")
 }
 
-/// Says that the worktree has got what git does not carry: the set-up, and which files of it git would call new.
+/// Says that the worktree was made whole, and, once it has that, what git does not carry: the set-up, and which files of it
+/// git would call new.
 pub(crate) fn ready_mark(top: &Path) -> PathBuf {
     top.with_extension("ready")
 }

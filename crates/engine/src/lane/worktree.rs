@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ralphloop_core::event::Fact;
 use ralphloop_core::evidence::CheckResult;
@@ -18,7 +18,7 @@ use super::site::{self, Site, Steps};
 use super::{Parts, Shared, SpecFile};
 use crate::files;
 use crate::gates::run::Runner;
-use crate::git::Repository;
+use crate::git::{self, Repository};
 use crate::runs::{RunFolder, StateFolder};
 use crate::settings::Worktrees;
 use crate::work::WorkRef;
@@ -48,11 +48,16 @@ fn pool_of(shared: &Shared) -> Option<Pool> {
 /// The worktree of a lane, made if it is not there.
 pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let site = get_there(shared, lane).await?;
+    let (site, is_new) = get_there(shared, lane).await?;
     let top = std::fs::canonicalize(site.top()).map_err(|e| format!("{}: {e}", site.top().display()))?;
     let (work, spec) = work_in(&shared.work, &shared.home.places().top, &top);
     let repository =
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
+    let mut kept = None;
+    if !is_new && shared.home.keeps_no_checkpoint_of(&top) {
+        let name = git::found_refs(&shared.folder.id, lane);
+        kept = repository.make_as_committed(&name).await.map_err(|e| text(&e))?;
+    }
     std::fs::create_dir_all(&work.project).map_err(|e| format!("{}: {e}", work.project.display()))?;
     let (environment, temporary) = environment(&shared.folder, lane)?;
     Ok(Parts {
@@ -65,17 +70,18 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
         inspected: Mutex::default(),
         unmerged: Mutex::default(),
         furnished: AtomicBool::new(false),
+        kept: Mutex::new(kept),
         environment,
     })
 }
 
-/// The place of a lane's worktree, with that worktree in it.
-async fn get_there(shared: &Shared, lane: LaneId) -> Result<Site, String> {
+/// The place of a lane's worktree, with that worktree in it, and whether it has just been made.
+async fn get_there(shared: &Shared, lane: LaneId) -> Result<(Site, bool), String> {
     let (run, pool) = (&shared.folder.id, pool_of(shared));
     let there = Site::of_lane(&shared.folder, lane, pool.is_some()).map(|site| (site.see(&shared.home, run), site));
     let ours = there.filter(|(seen, _)| seen.to_open() != Some(Step::Take));
     let site = match ours {
-        Some((seen, site)) if seen.to_open().is_none() => return Ok(site),
+        Some((seen, site)) if seen.to_open().is_none() => return Ok((site, false)),
         Some((_, site)) => site,
         None => take(shared, lane, pool.as_ref()).map_err(|e| e.to_string())?,
     };
@@ -86,19 +92,23 @@ async fn get_there(shared: &Shared, lane: LaneId) -> Result<Site, String> {
         drop(site.close(&shared.home, run, None, Afterwards::Kept).await);
     }
     drop(turn);
-    made.map(|()| site)
+    made.map(|is_new| (site, is_new))
 }
 
-async fn make(shared: &Shared, site: &Site) -> Result<(), String> {
+async fn make(shared: &Shared, site: &Site) -> Result<bool, String> {
     files::create_private_dir(&site::root(&shared.folder)).map_err(|e| e.to_string())?;
     let mut steps = Steps::of(site, &shared.home, &shared.folder.id);
+    let mut is_new = false;
     while let Some(step) = steps.next(Seen::to_open).map_err(|e| e.to_string())? {
         match step {
-            Step::Make => add(shared, site.top()).await?,
+            Step::Make => {
+                add(shared, site.top()).await?;
+                is_new = true;
+            }
             step => site.carry_out(step, &shared.home, None).await.map_err(|e| e.to_string())?,
         }
     }
-    Ok(())
+    Ok(is_new)
 }
 
 /// A place that nobody has: one of the pool, or the run's own if there is none.
@@ -121,7 +131,8 @@ async fn add(shared: &Shared, top: &Path) -> Result<(), String> {
     // What tells of the set-up of one that was here before says nothing of this one.
     drop(std::fs::remove_file(site::ready_mark(top)));
     shared.home.forget_missing_worktrees(below).await.map_err(|e| e.to_string())?;
-    shared.home.add_worktree(top, &tip).await.map_err(|e| e.to_string())
+    shared.home.add_worktree(top, &tip).await.map_err(|e| e.to_string())?;
+    files::write_atomic(&site::ready_mark(top), b"", files::Access::Private).map_err(|e| e.to_string())
 }
 
 /// The work as it lies in a worktree. A spec that no commit has stays where it is.
@@ -187,7 +198,12 @@ async fn get_ready(parts: &Parts, cancel: &CancellationToken) -> Result<Result<V
     let mark = site::ready_mark(&parts.repository.places().top);
     let id = setup_id(&shared.settings.worktrees);
     let is_set_up = std::fs::read(&mark).is_ok_and(|known| known.starts_with(id.as_bytes()));
-    let notes = bring_all(parts).await?;
+    let mut notes = bring_all(parts).await?;
+    notes.extend(parts.kept.lock().unwrap_or_else(PoisonError::into_inner).take().map(|reference| {
+        format!(
+            "the worktree was not as its commit has it, as after a loss of power; what was there is kept at {reference}"
+        )
+    }));
     if !is_set_up {
         set_up(parts, cancel).await?;
     }
