@@ -67,4 +67,5 @@ mod trust;
 mod verbs;
 mod verdicts;
 mod waiting;
+mod worktree_deaths;
 mod world;

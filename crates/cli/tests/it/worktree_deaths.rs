@@ -1,0 +1,102 @@
+//! Worktrees whose run died, or whose git was ended, at the worst moment: none is left over, taken for whole, or somebody
+//! else's.
+
+use std::fs;
+use std::path::Path;
+
+use ralphloop_testkit::scene::Scene;
+use ralphloop_testkit::script::{AgentScript, call};
+
+use crate::world::{landed_once, prd_scene, run, start, story};
+
+/// The worktrees of the repository but for the checkout.
+fn worktrees(scene: &Scene) -> Vec<String> {
+    scene.git(&["worktree", "list"]).lines().skip(1).map(str::to_owned).collect()
+}
+
+/// Whatever lies in the folders that repositories have below `folder`.
+fn places(folder: &Path) -> Vec<std::path::PathBuf> {
+    let own = fs::read_dir(folder).into_iter().flatten().map(|own| own.unwrap().path());
+    own.flat_map(|own| fs::read_dir(own).unwrap()).map(|item| item.unwrap().path()).collect()
+}
+
+/// Runs with `flags` and kills the run as soon as git has carried out the command that has these words in it.
+fn killed_after(scene: &Scene, words: &str, flags: &[&str]) {
+    let (real, held) = (scene.outside("tools/git"), scene.outside("held"));
+    let (real, held) = (real.display(), held.display());
+    let waits = format!("case \"$*\" in *'{words}'*) '{real}' \"$@\"; touch '{held}'; sleep 600;; esac");
+    scene.program("git", &format!("#!/bin/sh\n{waits}\nexec '{real}' \"$@\"\n"));
+    let running = start(scene, flags);
+    scene.wait_for_file(&scene.outside("held"));
+    running.crash();
+    scene.program("git", &format!("#!/bin/sh\nexec '{real}' \"$@\"\n"));
+}
+
+#[test]
+fn a_worktree_that_was_being_taken_away_at_a_kill_is_gone_once_the_next_run_has_started() {
+    for is_pooled in [false, true] {
+        let script = AgentScript::always([call().write("a.txt", "a").complete()]);
+        let scene = prd_scene(&[story("S1", "Alpha lamp")], &script);
+        let folder = scene.outside("trees");
+        let named = ["--worktree-folder", folder.to_str().unwrap()];
+        let flags = [&["--worktree", "--no-gates"][..], if is_pooled { &named[..] } else { &[] }].concat();
+        killed_after(&scene, "worktree lock", &flags);
+        assert_eq!(worktrees(&scene).len(), 1, "it is still there");
+        run(&scene, &[&flags[..], &["--fresh"]].concat()).exits(0);
+        landed_once(&scene, "S1", "a.txt");
+        assert_eq!((worktrees(&scene), places(&folder)), (Vec::new(), Vec::new()));
+    }
+}
+
+#[test]
+fn a_run_that_is_gone_on_with_does_not_work_where_another_has_its_worktree_now() {
+    let fails = [call().failed("not yet"), call().write("a.txt", "a").complete()];
+    let script =
+        AgentScript::new().story("Alpha lamp", fails).story("Beta lamp", [call().write("b.txt", "b").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp"), story("S2", "Beta lamp")], &script);
+    let folder = scene.outside("trees");
+    let pooled = ["--worktree", "--worktree-folder", folder.to_str().unwrap(), "--no-gates", "--max-retries", "0"];
+    // The worktree is gone, and the lane of the dead run still leads to its place.
+    killed_after(&scene, "worktree remove", &[&pooled[..], &["--story", "S1"]].concat());
+    let kept = [&pooled[..], &["--worktree-keep", "1"]].concat();
+    run(&scene, &[&kept[..], &["--fresh", "--story", "S2"]].concat()).exits(0);
+    let of_the_second = worktrees(&scene);
+    assert_eq!(of_the_second.len(), 1);
+    run(&scene, &[&kept[..], &["--resume", "--story", "S1"]].concat()).exits(0);
+    landed_once(&scene, "S1", "a.txt");
+    // It took the place as any run does, and gave it back.
+    assert_eq!(worktrees(&scene).len(), 1, "was {of_the_second:?}");
+    assert!(!places(&folder).iter().any(|item| item.extension().is_some_and(|kind| kind == "run")));
+}
+
+#[test]
+fn a_worktree_that_git_was_ended_in_the_middle_of_is_not_taken_for_whole() {
+    let script = AgentScript::always([call().shell("cat slow.txt >seen.txt").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &script);
+    let folder = scene.outside("trees");
+    scene.write(".gitattributes", "slow.txt filter=slow\n");
+    scene.write("slow.txt", "slow\n");
+    scene.commit_all("A file that takes its time");
+    scene.git(&["config", "filter.slow.smudge", "trap '' TERM; sleep 100"]);
+    let flags = ["--worktree", "--worktree-folder", folder.to_str().unwrap(), "--no-gates"];
+    run(&scene, &[&flags[..], &["--command-timeout", "2s"]].concat()).exits(6).says("did not end within");
+    assert_eq!((worktrees(&scene), places(&folder)), (Vec::new(), Vec::new()), "what was begun is gone at the end");
+    scene.git(&["config", "filter.slow.smudge", "cat"]);
+    run(&scene, &[&flags[..], &["--resume"]].concat()).exits(0);
+    assert_eq!(scene.file_in("HEAD", "seen.txt"), "slow");
+    assert_eq!((worktrees(&scene), places(&folder)), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn worktrees_of_a_killed_process_go_with_the_run_although_others_are_to_be_kept_now() {
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &AgentScript::new());
+    let begun = scene.outside("begun");
+    scene.scripted_agent(&AgentScript::always([call().touch(&begun).hang(), call().write("a.txt", "a").complete()]));
+    let flags = ["--worktree", "--no-gates"];
+    let first = start(&scene, &flags);
+    scene.wait_for_file(&begun);
+    first.crash();
+    run(&scene, &[&flags[..], &["--resume", "--worktree-keep", "2"]].concat()).exits(0);
+    landed_once(&scene, "S1", "a.txt");
+    assert_eq!(worktrees(&scene), Vec::<String>::new(), "it lies in the folder of a run that is over");
+}
