@@ -1,12 +1,15 @@
 //! The engine's part of the world: what is done in a lane, each refusing what must never be asked.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ralphloop_core::effect::Brief;
 use ralphloop_core::event::{CheckRef, CheckStage, Fact};
 use ralphloop_core::evidence::{AgentEnd, CheckResult, Claim, TreeReport};
+use ralphloop_core::graph::touched_files;
 use ralphloop_core::ids::{AgentId, AttemptId, CallNumber, StoryId};
 use ralphloop_core::plan::{Plan, WorkState};
+use ralphloop_core::run::{Run, StoryState};
 use ralphloop_core::units::Timestamp;
 
 use super::agent::{Course, Dirt, Work};
@@ -49,6 +52,31 @@ impl World {
             return Err(format!("{attempt}: it depends on {dep}, which is not done"));
         }
         Ok(())
+    }
+
+    /// A story that says that it touches files of those under way begins only if no other could. Where agents are away or
+    /// stories rest, who could is not looked into.
+    pub(crate) fn keeps_apart(&self, attempt: &AttemptId, run: &Run) -> Result<(), Breach> {
+        let policy = run.policy();
+        let is_plain = policy.retries.is_empty() && policy.orders.is_empty() && policy.budget.stories.is_none();
+        if !is_plain || run.chain().len() > 1 || run.chain().iter().any(|agent| run.away(agent).is_some()) {
+            return Ok(());
+        }
+        let files = |id: &StoryId| self.story(id).map(touched_files).unwrap_or_default();
+        let others = run.attempts().filter(|other| other.id != *attempt).map(|other| &other.id.story);
+        let busy: BTreeSet<&str> = others.flat_map(files).collect();
+        if files(&attempt.story).is_disjoint(&busy) {
+            return Ok(());
+        }
+        let passed = |dep: &StoryId| run.record(dep).is_none_or(|record| record.state.passed());
+        let apart = run.records().find(|(story, record)| {
+            let waits = record.selected && record.state == StoryState::Pending && story.deps.iter().all(passed);
+            waits && files(&story.id).is_disjoint(&busy)
+        });
+        match apart {
+            Some((story, _)) => Err(format!("{attempt} begins beside others in its files, and {} could", story.id)),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn begin(

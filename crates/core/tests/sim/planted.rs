@@ -119,6 +119,10 @@ pub(crate) enum Planted {
     FollowsOldLinks,
     /// Worktrees are made whatever room there is.
     LooksForNoRoom,
+    /// What stories say of the files that they touch is not heeded.
+    ForgetsTheFiles,
+    /// What fails on a full disk is taken for a failure of the work.
+    BlamesTheWork,
 }
 
 /// What is known of the moment at which an effect is asked for.
@@ -131,7 +135,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Planted {
-    pub(crate) const ALL: [Self; 51] = [
+    pub(crate) const ALL: [Self; 53] = [
         Self::NoFence,
         Self::NoPhaseCheck,
         Self::LandsTwice,
@@ -183,6 +187,8 @@ impl Planted {
         Self::KeepsUnseen,
         Self::FollowsOldLinks,
         Self::LooksForNoRoom,
+        Self::ForgetsTheFiles,
+        Self::BlamesTheWork,
     ];
 
     /// What the broken program takes down instead of the fact; `run` is what it knows so far, `awaited` the checks that
@@ -198,6 +204,9 @@ impl Planted {
             }
             Self::TrustsTheDead => trust_the_dead(fact, run),
             Self::IgnoresDependencies => with_plan(fact, |plan| plan.stories.iter_mut().for_each(|s| s.deps.clear())),
+            Self::ForgetsTheFiles => {
+                with_plan(fact, |plan| plan.stories.iter_mut().for_each(|s| s.description.clear()));
+            }
             Self::ChargesNothing => {
                 if let Fact::AgentEnded { report, .. } = fact
                     && matches!(report.claim, Claim::Failed { .. })
@@ -253,6 +262,13 @@ impl Planted {
                 Fact::Restarted { retry, .. } => retry.clear(),
                 _ => {}
             },
+            Self::BlamesTheWork => {
+                if let Fact::CheckFinished { result, .. } = fact
+                    && let CheckResult::NoRoom { why } = result
+                {
+                    *result = CheckResult::Failed { why: why.clone(), output: String::new() };
+                }
+            }
             Self::BelievesSilence => {
                 if let Fact::AgentEnded { report, .. } = fact
                     && matches!(report.claim, Claim::None { .. })

@@ -377,6 +377,7 @@ impl Session {
                 }
                 if let Effect::Begin { attempt, .. } = &effect {
                     self.world.may_begin(attempt, self.run().plan())?;
+                    self.world.keeps_apart(attempt, self.run())?;
                 }
                 if effect == Effect::CheckPlan {
                     self.world.edit_spec(&mut self.rng, &self.scenario.faults);

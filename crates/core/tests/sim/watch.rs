@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ralphloop_core::effect::{Brief, Effect, Onto};
 use ralphloop_core::event::{CheckStage, Event, Fact, StopLevel};
-use ralphloop_core::evidence::AgentEnd;
+use ralphloop_core::evidence::{AgentEnd, CheckResult};
 use ralphloop_core::graph::wanted;
 use ralphloop_core::ids::{AgentId, AttemptId, LaneId, StoryId};
 use ralphloop_core::outcome::Outcome;
@@ -47,6 +47,8 @@ pub(crate) struct Watch {
     unmerged: BTreeMap<StoryId, u32>,
     /// Something was moved or broken under the run, and it knows.
     halted: bool,
+    /// Attempts of which a check failed on a full disk.
+    without_room: BTreeSet<AttemptId>,
     /// Proven attempts in the order in which they were.
     proven: Vec<AttemptId>,
     /// Those of them that wait for their turn, and those that did one fact ago.
@@ -204,6 +206,12 @@ impl Watch {
         self.providers.told(fact, at, policy);
         self.relays.told(fact);
         self.halted |= matches!(fact, Fact::Trespassed { .. } | Fact::RepositoryBroken { .. });
+        // What was prepared ahead is checked again, on the branch.
+        if let Fact::CheckFinished { attempt, result: CheckResult::NoRoom { .. }, .. } = fact
+            && !self.ahead.contains(attempt)
+        {
+            self.without_room.insert(attempt.clone());
+        }
         if let Fact::FixTaskAdded { attempt, .. } = fact {
             *self.mended.entry(attempt.story.clone()).or_default() += 1;
             *self.again.entry(attempt.story.clone()).or_default() += 1;
@@ -271,6 +279,15 @@ impl Watch {
                 if self.halted =>
             {
                 return Err(format!("{attempt}: {effect:?}, although something was moved under the run"));
+            }
+            Effect::StartAgent { attempt, .. }
+            | Effect::RunCheck { attempt, .. }
+            | Effect::Review { attempt, .. }
+            | Effect::Merge { attempt, .. }
+            | Effect::Land { attempt, .. }
+                if self.without_room.contains(attempt) =>
+            {
+                return Err(format!("{attempt}: {effect:?}, although a check of it failed for want of room"));
             }
             Effect::Begin { attempt, .. } if self.skipped.contains(&attempt.story) => {
                 return Err(format!("{attempt} begins although its story is skipped"));
