@@ -1,7 +1,8 @@
 //! What is remembered of a stream while it runs, in bounded memory: the last lines and the last sign of life.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
+
+use memchr::{memchr, memrchr};
 
 use crate::event::{AgentEvent, Stream};
 use crate::lines::{Line, Lines};
@@ -18,31 +19,43 @@ const STDERR_LINE: usize = 16 << 10;
 /// The last lines of a text, up to a number of bytes.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    lines: VecDeque<String>,
-    bytes: usize,
+    /// Each line with its end. Lines that are too old stay until there are as many bytes of them again: dropping each by itself
+    /// would cost more than keeping it.
+    text: String,
     limit: usize,
 }
 
 impl Tail {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { lines: VecDeque::new(), bytes: 0, limit }
+        Self { text: String::new(), limit }
     }
 
     pub(crate) fn push(&mut self, line: &str) {
-        let line = sanitize::tail(line, self.limit);
-        self.bytes += line.len() + 1;
-        self.lines.push_back(line.into_owned());
-        while self.bytes > self.limit && self.lines.len() > 1 {
-            self.bytes -= self.lines.pop_front().map_or(0, |dropped| dropped.len() + 1);
+        self.text.push_str(&sanitize::tail(line, self.limit));
+        self.text.push('\n');
+        if self.text.len() > 2 * self.limit {
+            self.text.drain(..self.start());
         }
     }
 
     pub(crate) fn lines(&self) -> impl DoubleEndedIterator<Item = &str> {
-        self.lines.iter().map(String::as_str)
+        self.text[self.start()..].split_terminator('\n')
     }
 
-    pub(crate) fn text(&self) -> String {
-        self.lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    pub(crate) fn text(&self) -> &str {
+        let text = &self.text[self.start()..];
+        text.strip_suffix('\n').unwrap_or(text)
+    }
+
+    /// Where the lines begin that count: so many as are not longer than the limit together, or the last one.
+    fn start(&self) -> usize {
+        let Some(beyond) = self.text.len().checked_sub(self.limit + 1) else { return 0 };
+        let after = |end: Option<usize>| end.map_or(0, |end| end + 1);
+        let first = beyond + after(memchr(b'\n', &self.text.as_bytes()[beyond..]));
+        if first < self.text.len() {
+            return first;
+        }
+        after(memrchr(b'\n', &self.text.as_bytes()[..first - 1]))
     }
 }
 
@@ -97,7 +110,7 @@ impl Notes {
 
     fn raw(&mut self, stream: Stream, text: &str, out: &mut Vec<AgentEvent>) {
         self.alive(text);
-        if self.raw_events < RAW_EVENTS && !text.trim().is_empty() {
+        if self.raw_events < RAW_EVENTS && !text.trim_start().is_empty() {
             self.raw_events += 1;
             out.push(AgentEvent::Raw { stream, text: preview(text) });
         }
@@ -125,6 +138,38 @@ pub(crate) fn decode<'a>(line: &Line<'a>) -> Cow<'a, str> {
         // Whole text is told much sooner than it is searched for what has to be replaced.
         Line::Whole(bytes) | Line::TooLong { head: bytes } => {
             std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn of_a_text_as_many_of_the_last_lines_are_kept_as_fit_and_the_last_one_in_any_case(
+            lines in prop::collection::vec("[ab]{0,12}", 0..40),
+            limit in 4usize..20,
+        ) {
+            let mut tail = Tail::new(limit);
+            for (pushed, line) in lines.iter().enumerate() {
+                tail.push(line);
+                let mut fit: Vec<String> = Vec::new();
+                for line in lines[..=pushed].iter().rev() {
+                    let line = sanitize::tail(line, limit).into_owned();
+                    let length: usize = fit.iter().map(|line| line.len() + 1).sum();
+                    if !fit.is_empty() && length + line.len() + 1 > limit {
+                        break;
+                    }
+                    fit.insert(0, line);
+                }
+                prop_assert_eq!(tail.lines().collect::<Vec<_>>(), fit.clone());
+                prop_assert_eq!(tail.text(), fit.join("\n"));
+                prop_assert!(tail.text.len() <= 2 * limit);
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ fn said(line: &Line<'_>, message: &mut Tail, notes: &mut Notes, out: &mut Vec<Ag
     let text = sanitize::sanitize(&text);
     notes.alive(&text);
     message.push(&text);
-    if !text.trim().is_empty() {
+    if !text.trim_start().is_empty() {
         out.push(AgentEvent::Said { text: text.into_owned() });
     }
 }

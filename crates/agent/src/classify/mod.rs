@@ -107,7 +107,7 @@ pub(crate) fn with_events(process: ProcessEnd, seen: &Seen, notes: &Notes, clock
         }
         Some(terminal) if terminal.text.trim().is_empty() => AgentEnd::NoFinalMessage,
         Some(_) => AgentEnd::Finished,
-        None => without_final_event(exit, &last_lines(&notes.strays.text(), STDOUT_LINES), notes, clock),
+        None => without_final_event(exit, &last_lines(notes.strays.text(), STDOUT_LINES), notes, clock),
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn without_events(
     match (claim, &exit) {
         (Claim::Failed { .. } | Claim::Blocked { .. }, _) | (Claim::Complete, Exit::Success) => AgentEnd::Finished,
         (Claim::None { .. }, Exit::Success) if !seen.message.trim().is_empty() => {
-            let words = [last_lines(&seen.message, 1), last_lines(&notes.stderr.text(), STDERR_LINES)];
+            let words = [last_lines(&seen.message, 1), last_lines(notes.stderr.text(), STDERR_LINES)];
             words.iter().find_map(|words| known(words, clock)).unwrap_or(AgentEnd::Finished)
         }
         _ => without_final_event(exit, &last_lines(&seen.message, STDOUT_LINES), notes, clock),
@@ -155,7 +155,7 @@ fn exit_status(process: ProcessEnd, notes: &Notes) -> Result<Exit, AgentEnd> {
 }
 
 fn without_final_event(exit: Exit, last_stdout: &str, notes: &Notes, clock: &Clock) -> AgentEnd {
-    let stderr = last_lines(&notes.stderr.text(), STDERR_LINES);
+    let stderr = last_lines(notes.stderr.text(), STDERR_LINES);
     if let Some(end) = known(&stderr, clock).or_else(|| known(last_stdout, clock)) {
         return end;
     }

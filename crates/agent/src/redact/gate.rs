@@ -1,19 +1,21 @@
 //! Which parts of a text have to be looked at. A key, and a value that a name calls secret, is one long word; nearly all
-//! words are short. So most of a text is passed over eight bytes at a time.
+//! words are short.
 
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, Input, MatchKind, packed};
 
-use super::find::{ADDRESS, PRIVATE_KEY};
-use super::rules::{Class, RULES};
+use super::bits::{BLOCK, Bits, is_of_word};
+use super::joined::{back, end_of_break, start_of_break};
+use super::look::{ADDRESS, PRIVATE_KEY, USER, ends_a_user};
+use super::rules::RULES;
 
-/// A word shorter than this is none that is looked for, in bytes: whatever stands where, it holds eight that are read at once.
+/// A word shorter than this is none that is looked for, in bytes.
 const LONG_WORD: usize = 15;
-/// Before a word so much may belong to it, in bytes: the beginning of a form …
-const BEGINNING: usize = 32;
-/// … and the name that says of a value what it is.
+/// Before a word that may be a value, a name so far away may say what it is, in bytes.
 const NAME: usize = 64;
+/// So much of a value that is no long word is looked for, in bytes.
+const OF_VALUE: usize = 8;
 /// The end of a text may be the beginning of a secret, however short it is yet.
 const END: usize = 64;
 /// In a text that is no longer, everything is looked at.
@@ -22,106 +24,195 @@ const SHORT: usize = 256;
 /// Knows where to look.
 #[derive(Debug)]
 pub(super) struct Gate {
-    /// The beginnings of what is not, or need not be, a long word.
-    rare: AhoCorasick,
+    rare: Rare,
+    /// Which bytes follow each other in what is rare, so that a break between them is known.
+    pairs: Pairs,
+    /// All of them follow what words are made of.
+    follows_words: bool,
+    /// The longest of what is rare, in bytes.
+    longest: usize,
 }
 
 impl Gate {
     /// For these forms of values, and all that is always looked for.
-    #[expect(clippy::expect_used, reason = "fails above 2^31 bytes of patterns, which no environment holds")]
     pub(super) fn of(forms: &[Vec<u8>]) -> Self {
         let is_word =
             |form: &&Vec<u8>| form.get(..LONG_WORD).is_some_and(|begin| begin.iter().all(|byte| is_of_word(*byte)));
-        let values = forms.iter().filter(|form| !is_word(form)).map(|form| &form[..form.len().min(8)]);
+        let values = forms.iter().filter(|form| !is_word(form)).map(|form| &form[..form.len().min(OF_VALUE)]);
         let of_rules = RULES.iter().flat_map(|rule| {
-            let is_short = |prefix: &&&str| {
-                let word = prefix.bytes().rev().take_while(|byte| is_of_word(*byte)).count();
-                word + rule.least < LONG_WORD
-            };
-            rule.prefixes.iter().filter(is_short).map(|prefix| prefix.as_bytes())
+            let is_no_word = |prefix: &&&str| prefix.len() + rule.least < LONG_WORD || !prefix.bytes().all(is_of_word);
+            rule.prefixes.iter().filter(is_no_word).map(|prefix| prefix.as_bytes())
         });
-        let rare = values.chain(of_rules).chain([PRIVATE_KEY.as_bytes(), ADDRESS.as_bytes()]);
-        let mut builder = AhoCorasick::builder();
-        builder.match_kind(MatchKind::LeftmostFirst);
-        Self { rare: builder.build(rare).expect("patterns of bounded size") }
+        let rare: Vec<&[u8]> = values.chain(of_rules).chain([PRIVATE_KEY.as_bytes()]).collect();
+        let longest = rare.iter().map(|rare| rare.len()).max().unwrap_or(0);
+        let pairs = Pairs::of(&rare);
+        let follows_words =
+            rare.iter().filter_map(|rare| rare.split_last()).all(|(_, all)| all.iter().all(|byte| is_of_word(*byte)));
+        Self { rare: Rare::of(&rare), pairs, follows_words, longest }
     }
 
-    /// The parts of the text in which something that is looked for may begin: in order, and each once.
-    pub(super) fn regions<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = Range<usize>> + 't {
-        let whole = (text.len() <= SHORT).then_some(0..text.len());
-        let bare = if whole.is_some() { &[][..] } else { text };
-        let end = text.len().saturating_sub(END)..text.len();
-        let mut words = words(bare).chain((!bare.is_empty()).then_some(end)).peekable();
-        let mut rare = self.rare.find_iter(bare).map(|found| found.start()..found.end()).peekable();
-        let mut told = 0;
-        let next = move || {
-            loop {
-                let takes_word = match (words.peek(), rare.peek()) {
-                    (Some(word), Some(rare)) => word.start <= rare.start,
-                    (word, _) => word.is_some(),
-                };
-                let region = if takes_word { words.next() } else { rare.next() }?;
-                let region = region.start.max(told)..region.end;
-                if !region.is_empty() {
-                    told = region.end;
-                    return Some(region);
-                }
-            }
-        };
-        whole.into_iter().chain(std::iter::from_fn(next))
+    /// The parts of the text in which something that is looked for may begin, in order of their beginnings.
+    pub(super) fn regions(&self, text: &[u8]) -> Vec<Range<usize>> {
+        let mut regions = Vec::new();
+        if text.len() <= SHORT {
+            regions.push(0..text.len());
+            return regions;
+        }
+        self.words(text, &mut regions);
+        regions.extend(self.rare.all(text));
+        regions.extend(addresses(text));
+        regions.push(back(text, text.len(), END)..text.len());
+        // Runs of what is in order already.
+        regions.sort_by_key(|region| region.start);
+        regions
     }
-}
 
-/// What words are made of.
-static OF_WORDS: [bool; 256] = {
-    let mut all = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        #[expect(clippy::cast_possible_truncation, reason = "it is below 256")]
-        let is = Class::Header.has(byte as u8);
-        all[byte] = is;
-        byte += 1;
-    }
-    all
-};
-
-fn is_of_word(byte: u8) -> bool {
-    OF_WORDS[usize::from(byte)]
-}
-
-/// The long words of a text, each with what may belong to it before it.
-fn words(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        loop {
-            let block = next_block(text, at)?;
-            at = block + 8;
-            // Without a branch for each byte.
-            if !text[block..at].iter().fold(true, |all, byte| all & is_of_word(*byte)) {
-                continue;
-            }
-            let start = block - text[..block].iter().rev().take_while(|byte| is_of_word(**byte)).count();
-            let end = at + text[at..].iter().take_while(|byte| is_of_word(**byte)).count();
+    /// Adds long words, and those with breaks in them, and the same of what is rare.
+    fn words(&self, text: &[u8], regions: &mut Vec<Range<usize>>) {
+        let mut wraps = Wraps::default();
+        let (mut last, mut end) = (0, 0);
+        for (place, bits) in Bits::all(text) {
             // Within a word nothing else begins.
-            at = end.next_multiple_of(8);
-            if end - start >= LONG_WORD {
-                // What is drawn by lot holds digits.
-                let digits = text[start..end].iter().filter(|byte| byte.is_ascii_digit()).count();
-                let before = if digits < 2 { BEGINNING } else { NAME };
-                return Some(start.saturating_sub(before)..end);
+            let behind_word = |end: usize| {
+                let seen = u32::try_from((end + BLOCK).saturating_sub(place)).unwrap_or(u32::MAX);
+                u128::MAX.checked_shl(seen).unwrap_or(0)
+            };
+            let mut long = long_runs(u128::from(bits.words) << BLOCK | u128::from(last)) & behind_word(end);
+            while long != 0 {
+                let start = place + long.trailing_zeros() as usize - BLOCK;
+                end = end_of_word(text, start + LONG_WORD);
+                regions.push(of_long_word(text, start..end));
+                long &= behind_word(end);
+            }
+            let behind = if self.follows_words { bits.words << 1 | last >> (BLOCK - 1) } else { u64::MAX };
+            let mut breaks = bits.breaks & behind;
+            while breaks != 0 {
+                regions.extend(wraps.at(self, text, place + breaks.trailing_zeros() as usize));
+                breaks &= breaks - 1;
+            }
+            last = bits.words;
+        }
+    }
+}
+
+/// What is wrapped, from break to break.
+#[derive(Debug, Default)]
+struct Wraps {
+    /// Where the line begins.
+    line: usize,
+    /// How much of the end of the line before may belong to a word.
+    carried: usize,
+}
+
+impl Wraps {
+    /// What goes on behind the break that may begin at `start`.
+    fn at(&mut self, gate: &Gate, text: &[u8], start: usize) -> Option<Range<usize>> {
+        // A break may be longer than where it was first seen, and so may an escape that is none.
+        let before = text.get(self.line..start).filter(|before| !before.ends_with(b"\\"))?;
+        let end = end_of_break(text, start);
+        let (last, next) = (*before.last()?, *text.get(end).filter(|_| end > start)?);
+        self.line = end;
+        let word = before.iter().rev().take(LONG_WORD).take_while(|byte| is_of_word(**byte)).count();
+        self.carried = if word == before.len() { LONG_WORD.min(self.carried + word) } else { word };
+        if is_of_word(last) && is_of_word(next) {
+            let word_end = end_of_word(text, end);
+            if self.carried + word_end - end >= LONG_WORD {
+                return Some(back(text, end, self.carried + NAME)..word_end);
             }
         }
+        gate.pairs.has(last, next).then(|| back(text, end, gate.longest)..end)
+    }
+}
+
+/// The first bit of each run of as many as a long word has, and of the same within longer ones, unless it was seen before:
+/// the lower half are those of the block before.
+fn long_runs(bits: u128) -> u128 {
+    let of_two = bits & bits >> 1;
+    let of_four = of_two & of_two >> 2;
+    let of_eight = of_four & of_four >> 4;
+    of_eight & of_eight >> (LONG_WORD - 8) & u128::MAX << (BLOCK + 1 - LONG_WORD)
+}
+
+/// Where the word ends that `at` is in, or behind.
+fn end_of_word(text: &[u8], at: usize) -> usize {
+    at + text[at..].iter().take_while(|byte| is_of_word(**byte)).count()
+}
+
+/// Where something may begin in a long word, or before it.
+fn of_long_word(text: &[u8], word: Range<usize>) -> Range<usize> {
+    // A value that is drawn by lot holds digits, and no beginning is shorter than three bytes.
+    let digits = text[word.clone()].iter().filter(|byte| byte.is_ascii_digit()).count();
+    let start = if digits < 2 { word.start } else { back(text, word.start, NAME) };
+    start..word.end - 2
+}
+
+/// Where `://` stands before a name and a password with an `@` behind them.
+fn addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    memchr::memchr_iter(b'@', text).filter_map(|at| {
+        let end = start_of_break(text, at);
+        let user = text[..end].iter().rev().take(USER).take_while(|byte| !ends_a_user(**byte)).count();
+        let start = end - user;
+        memchr::memchr(b':', &text[start..end])?;
+        // Before it may also be a break, of which the last letter looks like the name's first.
+        let is_address = matches!(text[..start].last(), Some(b'/' | b'\\')) || start_of_break(text, start) < start;
+        is_address.then(|| back(text, start, ADDRESS.len())..start)
     })
 }
 
-/// The next place from `at` on, of every eighth, where eight bytes are neither blanks, quotes nor brackets, and all ASCII.
-fn next_block(text: &[u8], at: usize) -> Option<usize> {
-    const HIGHEST: u64 = 0x8080_8080_8080_8080;
-    const FIRST: u64 = 0x2b2b_2b2b_2b2b_2b2b;
-    let blocks = text.get(at..)?.chunks_exact(8);
-    let mut eights = blocks.map(|block| block.try_into().map_or(HIGHEST, u64::from_le_bytes));
-    // A byte below the first takes its highest bit from the one above it.
-    eights.position(|eight| (eight | eight.wrapping_sub(FIRST)) & HIGHEST == 0).map(|block| at + 8 * block)
+/// The beginnings of what is not, or need not be, a long word.
+#[derive(Debug)]
+enum Rare {
+    /// Where there are few of them, and this processor can look for all at once.
+    Few(packed::Searcher),
+    Many(AhoCorasick),
+}
+
+impl Rare {
+    #[expect(clippy::expect_used, reason = "fails above 2^31 bytes of patterns, which no environment holds")]
+    fn of(rare: &[&[u8]]) -> Self {
+        if let Some(few) = packed::Searcher::new(rare) {
+            return Self::Few(few);
+        }
+        let mut builder = AhoCorasick::builder();
+        builder.match_kind(MatchKind::LeftmostFirst);
+        Self::Many(builder.build(rare).expect("patterns of bounded size"))
+    }
+
+    fn all(&self, text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let found = match self {
+                Self::Few(few) => few.find_in(text, (at..text.len()).into()),
+                Self::Many(many) => many.find(Input::new(text).range(at..)),
+            }?;
+            at = found.end();
+            Some(found.range())
+        })
+    }
+}
+
+/// A set of two bytes, one behind the other.
+#[derive(Debug)]
+struct Pairs(Box<[u64; 1 << 10]>);
+
+impl Pairs {
+    fn of(texts: &[&[u8]]) -> Self {
+        let mut all = Box::new([0; 1 << 10]);
+        for pair in texts.iter().flat_map(|text| text.windows(2)) {
+            let number = Self::number(pair[0], pair[1]);
+            all[number / 64] |= 1 << (number % 64);
+        }
+        Self(all)
+    }
+
+    fn has(&self, first: u8, second: u8) -> bool {
+        let number = Self::number(first, second);
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
+
+    fn number(first: u8, second: u8) -> usize {
+        usize::from(u16::from_be_bytes([first, second]))
+    }
 }
 
 #[cfg(test)]
@@ -133,7 +224,8 @@ mod tests {
         let ground = "some words, and more (of them) ".repeat(20);
         let text = format!("{ground}{text}{ground}");
         let end = text.len() - END..text.len();
-        gate.regions(text.as_bytes()).filter(|region| *region != end).map(|region| text[region].to_owned()).collect()
+        let regions = gate.regions(text.as_bytes()).into_iter();
+        regions.filter(|region| *region != end).map(|region| text[region].to_owned()).collect()
     }
 
     #[test]
@@ -143,7 +235,8 @@ mod tests {
             let blank = " ".repeat(before);
             for word in ["abcdefghijklmno", "0123456789abcdefghi", "https.//x-y_z~a+b="] {
                 let seen = regions(&format!("{blank}{word}, and"));
-                assert!(seen.len() == 1 && seen[0].ends_with(word), "{before} {word}: {seen:?}");
+                let begins = &word[..word.len() - 2];
+                assert!(seen.len() == 1 && seen[0].ends_with(begins), "{before} {word}: {seen:?}");
             }
         }
     }
@@ -152,6 +245,19 @@ mod tests {
     fn what_is_no_long_word_is_known_by_its_beginning() {
         for text in ["a value of words", "short-1!", "Basic dXNlcjpw", "x://u:p@h", "-----BEGIN X"] {
             assert_eq!(regions(text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrapped_is_one_word_and_what_is_before_it_is_looked_at() {
+        for (text, last) in [
+            ("key:\n   abcdefgh\n\tijkl\\r\\nmnop\nqrst", "abcdefgh\n\tijkl\\r\\nmnop"),
+            ("short-\n1!", "hort-\n"),
+            ("-----BEG\\nIN X", "-----BEG\\n"),
+            ("postgres:\n//\\n u:p\n@h", ":\n//\\n "),
+        ] {
+            let seen = regions(text);
+            assert!(seen.iter().any(|region| region.ends_with(last)), "{text}: {seen:?}");
         }
     }
 }

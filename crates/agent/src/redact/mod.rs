@@ -2,9 +2,12 @@
 //! well-known forms, also where they are wrapped, escaped or encoded. Every sink (transcript, journal, events, reports,
 //! commit messages, notifications) gets only what went through here.
 
+mod bits;
+mod doors;
 mod find;
 mod gate;
 mod joined;
+mod look;
 mod names;
 mod rules;
 mod stream;
@@ -16,8 +19,8 @@ use std::ffi::OsString;
 use std::ops::Range;
 use std::sync::Arc;
 
-use find::{Finder, Kind, Span};
-use joined::Joined;
+use find::{Finder, Span};
+use look::Kind;
 
 pub use names::is_secret;
 pub use stream::Stream;
@@ -69,31 +72,26 @@ impl Redactor {
 
     /// `bytes` with every secret masked. A secret must not be cut in two: pass whole texts, or a [`Stream`] of pieces.
     pub fn redact<'t>(&self, bytes: &'t [u8]) -> Cow<'t, [u8]> {
-        let joined = Joined::of(bytes);
-        let spans = self.finder.spans(&joined).spans;
-        masked(bytes, &joined, &spans)
+        masked(bytes, &self.finder.spans(bytes).spans)
     }
 
     /// The same for text. What is left of a known value at the end of a text that was cut off there is masked too.
     pub fn redact_text(&self, text: &str) -> String {
-        let joined = Joined::of(text.as_bytes());
-        let mut spans = self.finder.spans(&joined).spans;
-        spans.extend(self.finder.cut_off(&joined, spans.last().map_or(0, |last| last.end)));
-        String::from_utf8_lossy(&masked(text.as_bytes(), &joined, &spans)).into_owned()
+        let bytes = text.as_bytes();
+        let mut spans = self.finder.spans(bytes).spans;
+        spans.extend(self.finder.cut_off(bytes, spans.last().map_or(0, Span::end)));
+        String::from_utf8_lossy(&masked(bytes, &spans)).into_owned()
     }
 
     /// What is secret in a text. Passwords of addresses are left out: those of tests look the same.
     pub fn find(&self, bytes: &[u8]) -> Vec<Found> {
-        let joined = Joined::of(bytes);
-        let spans = self.finder.spans(&joined).spans;
+        let spans = self.finder.spans(bytes).spans;
         let mut found = Vec::new();
         let (mut line, mut counted) = (1, 0);
         for span in spans.iter().filter(|span| !matches!(span.kind, Kind::Address)) {
-            let at = joined.original(span.start);
-            line += memchr::memchr_iter(b'\n', &bytes[counted..at]).count();
-            counted = at;
-            let range = at..joined.original(span.end - 1) + 1;
-            found.push(Found { what: span.kind.what(), line, range });
+            line += memchr::memchr_iter(b'\n', &bytes[counted..span.start()]).count();
+            counted = span.start();
+            found.push(Found { what: span.kind.what(), line, range: span.start()..span.end() });
         }
         found
     }
@@ -106,11 +104,9 @@ impl Redactor {
     /// The beginning of `bytes` without secrets, and its length: the rest may be part of a secret of which more is to
     /// come. That rest begins at the beginning of a line.
     pub fn redact_settled<'t>(&self, bytes: &'t [u8]) -> (Cow<'t, [u8]>, usize) {
-        let joined = Joined::of(bytes);
-        let seen = self.finder.spans(&joined);
-        let open = seen.open.into_iter().chain(self.finder.begun(&joined)).min();
-        let Some(open) = open.map(|at| joined.original(at)) else {
-            return (masked(bytes, &joined, &seen.spans), bytes.len());
+        let seen = self.finder.spans(bytes);
+        let Some(open) = seen.open.into_iter().chain(self.finder.begun(bytes)).min() else {
+            return (masked(bytes, &seen.spans), bytes.len());
         };
         let settled = memchr::memrchr(b'\n', &bytes[..open]).map_or(0, |end| end + 1);
         (self.redact(&bytes[..settled]), settled)
@@ -118,22 +114,16 @@ impl Redactor {
 }
 
 /// The text with those parts masked, each piece of a wrapped one on its own line.
-fn masked<'t>(bytes: &'t [u8], joined: &Joined<'_>, spans: &[Span]) -> Cow<'t, [u8]> {
+fn masked<'t>(bytes: &'t [u8], spans: &[Span]) -> Cow<'t, [u8]> {
     if spans.is_empty() {
         return Cow::Borrowed(bytes);
     }
     let mut clean = Vec::with_capacity(bytes.len());
     let mut end = 0;
-    for span in spans {
-        let mut start = span.start;
-        let breaks = joined.breaks_within(span.start, span.end).filter(|_| !matches!(span.kind, Kind::PrivateKey));
-        for piece_end in breaks.chain([span.end]) {
-            let from = joined.original(start);
-            clean.extend_from_slice(&bytes[end..from]);
-            clean.extend_from_slice(MASK.as_bytes());
-            end = joined.original(piece_end - 1) + 1;
-            start = piece_end;
-        }
+    for piece in spans.iter().flat_map(|span| &span.pieces) {
+        clean.extend_from_slice(&bytes[end..piece.start]);
+        clean.extend_from_slice(MASK.as_bytes());
+        end = piece.end;
     }
     clean.extend_from_slice(&bytes[end..]);
     Cow::Owned(clean)

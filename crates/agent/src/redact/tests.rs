@@ -92,4 +92,27 @@ proptest! {
         lines.finish(&mut out);
         prop_assert_eq!(out, redactor.redact(text).into_owned());
     }
+
+    #[test]
+    fn a_secret_is_found_however_it_is_wrapped_and_whatever_is_around_it(
+        which in 0usize..4,
+        width in 1usize..30,
+        ends in r"(\n|\r\n|\\\\n|\\\\r\\\\n|\\\n) {0,90}",
+        before in 0usize..20,
+        after in 0usize..20,
+    ) {
+        let secret = [
+            "sk-FAKE-env-90210-abcdef",
+            "plain-value-of-a-token",
+            "pw-FAKE-77",
+            "AKIAIOSFODNN7ABCDEFG",
+        ][which];
+        let pieces: Vec<&str> = secret.split_inclusive(|_| true).collect();
+        let lines: Vec<String> = pieces.chunks(width).map(<[&str]>::concat).collect();
+        let around = |times: usize| "some words, and more (of them) ".repeat(times);
+        let text = format!("{}{}, {}", around(before), lines.join(&ends), around(after));
+        let masked = clean(&text);
+        let left = masked.replace(MASK, "").replace(&ends, "");
+        prop_assert_eq!(left, format!("{}, {}", around(before), around(after)), "{}", masked);
+    }
 }

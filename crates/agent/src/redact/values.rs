@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-use super::joined::Joined;
+use super::joined::without_breaks;
 use super::names::SHORTEST;
 
 /// Adds every form of `value` to `forms`, without line breaks.
 pub(super) fn add(value: &[u8], forms: &mut BTreeSet<Vec<u8>>) {
     let whole = value.trim_ascii();
     let mut insert = |form: &[u8]| {
-        let joined = Joined::of(form).bytes;
+        let joined = without_breaks(form);
         if joined.len() >= SHORTEST {
-            forms.insert(joined.into_owned());
+            forms.insert(joined);
         }
     };
     let lines: Vec<&[u8]> = whole.split(|byte| matches!(byte, b'\n' | b'\r')).map(<[u8]>::trim_ascii).collect();
