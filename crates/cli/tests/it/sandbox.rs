@@ -110,6 +110,20 @@ fn what_an_agents_own_settings_say_to_run_is_not_written_from_inside() {
     }
 }
 
+#[test]
+fn settings_of_an_agent_that_are_not_there_are_not_made_from_inside() {
+    let scene = with_agent(
+        "mkdir -p \"$HOME/.claude/hooks\"; echo x > \"$HOME/.claude/settings.json\"; echo x > \"$HOME/.claude/hooks/x\"; \
+         echo x > \"$HOME/.claude/memory\"",
+    );
+    let outcome = run(&scene, &[&["--agent-format", "claude", "--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        assert_eq!(std::fs::read_to_string(scene.outside("home/.claude/memory")).unwrap(), "x\n", "{}", outcome.stderr);
+        assert_eq!(std::fs::read_to_string(scene.outside("home/.claude/settings.json")).unwrap(), "{}\n");
+        assert!(!scene.outside("home/.claude/hooks/x").exists());
+    }
+}
+
 /// A server on this machine that greets whoever comes, until the test is over.
 fn greeter() -> u16 {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
