@@ -155,6 +155,9 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     end_leftovers(&state).await;
     refuse_protected(&repository, &settings, branch.as_deref(), earlier.run.as_ref())?;
     let sandbox = asked_sandbox(&settings, inside.is_some(), &state, &spawner).await?;
+    if sandbox.is_some() {
+        warnings.extend(guard::drivers_outside(&repository).await?);
+    }
     let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
     let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;

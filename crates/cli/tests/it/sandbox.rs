@@ -111,6 +111,19 @@ fn what_an_agents_own_settings_say_to_run_is_not_written_from_inside() {
 }
 
 #[test]
+fn filters_that_git_starts_outside_are_named() {
+    let scene = with_agent("echo on > lamp.txt");
+    scene.git(&["config", "filter.polish.clean", "python3 -m polish"]);
+    scene.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
+    let outcome = run(&scene, &[&["--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        let outcome = outcome.exits(0).says("outside of the sandbox: filter.polish.clean (`python3 -m polish`)");
+        assert!(!outcome.output().contains("filter.lfs"), "{outcome}");
+    }
+    assert!(!run(&with_agent("echo on > lamp.txt"), ONCE).output().contains("outside of the sandbox"));
+}
+
+#[test]
 fn settings_of_an_agent_that_are_not_there_are_not_made_from_inside() {
     let scene = with_agent(
         "mkdir -p \"$HOME/.claude/hooks\"; echo x > \"$HOME/.claude/settings.json\"; echo x > \"$HOME/.claude/hooks/x\"; \

@@ -9,6 +9,7 @@ mod branch;
 mod checkpoint;
 mod command;
 mod content;
+mod drivers;
 mod follow;
 mod foresee;
 mod guard;

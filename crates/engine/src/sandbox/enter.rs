@@ -116,6 +116,9 @@ fn take(placed: &Placed) -> Result<Option<OwnedFd>, Refused> {
 fn place(placed: &Placed, tree: Option<&OwnedFd>) -> Result<(), Refused> {
     let path = placed.path();
     let doing = || format!("placing {}", path.display());
+    if placed.covers_nothing() {
+        return Ok(());
+    }
     match (&placed.what, tree) {
         (What::From { .. }, Some(tree)) => {
             // The place that it was taken from may be covered by now.
