@@ -78,6 +78,7 @@ impl<'r> OwnCommit<'r> {
             hold_back: HoldBack { suspects: false, larger_than: u64::MAX },
             guard: None,
             seal: None,
+            walls: None,
             allow_empty: false,
             as_looked_at: false,
             stop: CancellationToken::new(),

@@ -44,6 +44,7 @@ use crate::notify::Notifier;
 use crate::outcomes::Outcomes;
 use crate::process::{self, Spawner};
 use crate::runs::{ProcessMark, RunFolder, StateFolder};
+use crate::sandbox::Choice;
 use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
@@ -108,7 +109,10 @@ pub async fn open(project: &Path, spawner: Spawner, command_timeout: Duration) -
 #[expect(clippy::too_many_lines, reason = "one step after the other, each of which may refuse")]
 pub async fn start(request: Request, place: Place) -> Result<Started, StartError> {
     let Request { work, judged, mut settings, taking_up, launch, inside, scribe, learned } = request;
-    let Place { repository, spawner } = place;
+    let Place { mut repository, spawner } = place;
+    if settings.sandbox != Choice::Off {
+        repository = repository.with_programs_from_elsewhere();
+    }
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
@@ -151,6 +155,9 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     end_leftovers(&state).await;
     refuse_protected(&repository, &settings, branch.as_deref(), earlier.run.as_ref())?;
     let sandbox = asked_sandbox(&settings, inside.is_some(), &state, &spawner).await?;
+    if sandbox.is_some() {
+        warnings.extend(guard::drivers_outside(&repository).await?);
+    }
     let ground = ground::take(&repository, &mut settings, earlier.run.as_ref(), branch).await?;
     let Ground { branch, switched, doubts } = ground;
     let signals = Signals::catch().map_err(|source| StartError::System { doing: "take over signals", source })?;

@@ -10,7 +10,7 @@ use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::scribe::Scribe;
 
 use super::chronicle::Chronicle;
-use super::write;
+use super::{ExportError, write};
 use crate::error::CliError;
 
 /// The files of a run, whenever it began.
@@ -75,6 +75,10 @@ impl Live {
 
     fn write(&mut self) -> Result<Vec<String>, String> {
         let Some(chronicle) = &self.chronicle else { return Ok(Vec::new()) };
+        if real(&self.folder) != self.folder {
+            let why = ExportError::Linked(self.folder.clone()).to_string();
+            return Ok(Some(why).filter(|why| self.left.insert(why.clone())).into_iter().collect());
+        }
         let written = write(chronicle, &self.folder, |path| !self.seen.contains(&kind_of(path)));
         let (_, left) = written.map_err(|error| format!("state files are not kept up to date any more: {error}"))?;
         // Once is enough.

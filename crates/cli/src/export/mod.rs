@@ -108,6 +108,9 @@ pub(crate) enum ExportError {
         .0.display()
     )]
     Foreign(PathBuf),
+    /// It, or a folder between it and the folder of state files, is a link.
+    #[error("{} is a link, or lies behind one, so that nothing is written there; take it away, then export again", .0.display())]
+    Linked(PathBuf),
     /// It cannot be read as what it is.
     #[error("{} cannot be read ({why}); mend it or move it away, then export again", .path.display())]
     Unreadable {
@@ -174,10 +177,12 @@ pub(crate) fn write(
     let (mut written, mut left) = (Vec::new(), Vec::new());
     for file in files_of(chronicle)?.into_iter().filter(|file| wanted(&file.path)) {
         let path = folder.join(&file.path);
-        match write_one(&file, &path) {
+        match write_one(&file, folder, &path) {
             Ok(()) if written.last() != Some(&path) => written.push(path),
             Ok(()) => {}
-            Err(error @ (ExportError::Foreign(_) | ExportError::Unreadable { .. })) => left.push(error.to_string()),
+            Err(error @ (ExportError::Foreign(_) | ExportError::Linked(_) | ExportError::Unreadable { .. })) => {
+                left.push(error.to_string());
+            }
             Err(error) => return Err(error),
         }
     }
@@ -198,7 +203,12 @@ pub(crate) fn write_design(chronicle: &Chronicle, path: &Path) -> Result<bool, E
     Ok(true)
 }
 
-fn write_one(file: &StateFile, path: &Path) -> Result<(), ExportError> {
+fn write_one(file: &StateFile, folder: &Path, path: &Path) -> Result<(), ExportError> {
+    let is_link = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    // The folder may lie in a working tree, where an agent can put links.
+    if path.ancestors().take_while(|above| *above != folder).any(is_link) {
+        return Err(ExportError::Linked(path.to_owned()));
+    }
     let old = match std::fs::read(path) {
         Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,

@@ -110,6 +110,33 @@ fn what_an_agents_own_settings_say_to_run_is_not_written_from_inside() {
     }
 }
 
+#[test]
+fn filters_that_git_starts_outside_are_named() {
+    let scene = with_agent("echo on > lamp.txt");
+    scene.git(&["config", "filter.polish.clean", "python3 -m polish"]);
+    scene.git(&["config", "filter.lfs.clean", "git-lfs clean -- %f"]);
+    let outcome = run(&scene, &[&["--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        let outcome = outcome.exits(0).says("outside of the sandbox: filter.polish.clean (`python3 -m polish`)");
+        assert!(!outcome.output().contains("filter.lfs"), "{outcome}");
+    }
+    assert!(!run(&with_agent("echo on > lamp.txt"), ONCE).output().contains("outside of the sandbox"));
+}
+
+#[test]
+fn settings_of_an_agent_that_are_not_there_are_not_made_from_inside() {
+    let scene = with_agent(
+        "mkdir -p \"$HOME/.claude/hooks\"; echo x > \"$HOME/.claude/settings.json\"; echo x > \"$HOME/.claude/hooks/x\"; \
+         echo x > \"$HOME/.claude/memory\"",
+    );
+    let outcome = run(&scene, &[&["--agent-format", "claude", "--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        assert_eq!(std::fs::read_to_string(scene.outside("home/.claude/memory")).unwrap(), "x\n", "{}", outcome.stderr);
+        assert_eq!(std::fs::read_to_string(scene.outside("home/.claude/settings.json")).unwrap(), "{}\n");
+        assert!(!scene.outside("home/.claude/hooks/x").exists());
+    }
+}
+
 /// A server on this machine that greets whoever comes, until the test is over.
 fn greeter() -> u16 {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();

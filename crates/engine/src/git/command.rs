@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::hooks::Walls;
 use crate::process::{Call, Capture, Environment, Exit, Limits, Ownership, SpawnError, Spawner};
 
 /// The oldest git that knows everything that is asked of it (`rev-parse --path-format`).
@@ -103,6 +104,22 @@ impl Git {
         ours.or_else(|| std::env::var_os(name)).filter(|value| !value.is_empty())
     }
 
+    /// The same, but git and whatever it starts find no program in the folder `top`: of the search path, what lies in it is
+    /// left out, and what is relative to wherever a command runs.
+    #[must_use]
+    pub(super) fn without_programs_in(self, top: &Path) -> Self {
+        let Some(path) = self.variable("PATH") else { return self };
+        let lies_in = |folder: &Path| {
+            folder.starts_with(top) || std::fs::canonicalize(folder).is_ok_and(|real| real.starts_with(top))
+        };
+        let others = std::env::split_paths(&path).filter(|folder| folder.is_absolute() && !lies_in(folder));
+        // What was split at colons has none.
+        match std::env::join_paths(others) {
+            Ok(path) => self.env("PATH", path),
+            Err(_) => self,
+        }
+    }
+
     /// How long one command may take.
     pub fn timeout(&self) -> Duration {
         self.timeout
@@ -135,6 +152,7 @@ impl Git {
             stdin: Vec::new(),
             max_output: MAX_OUTPUT,
             runs_programs: false,
+            walls: None,
             stop: CancellationToken::new(),
         }
         .option("gc.auto=0")
@@ -158,6 +176,7 @@ pub struct Command<'git> {
     stdin: Vec<u8>,
     max_output: usize,
     runs_programs: bool,
+    walls: Option<Walls>,
     stop: CancellationToken,
 }
 
@@ -245,6 +264,14 @@ impl Command<'_> {
         self
     }
 
+    /// Has the command, with all that it starts, run inside.
+    #[must_use]
+    pub(super) fn within(mut self, walls: &Walls) -> Self {
+        self.runs_programs = true;
+        self.walls = Some(walls.clone());
+        self
+    }
+
     /// Ends the command when `stop` is cancelled.
     #[must_use]
     pub fn stopped_by(mut self, stop: &CancellationToken) -> Self {
@@ -318,6 +345,9 @@ impl Command<'_> {
             .ownership(if self.runs_programs { Ownership::Supervised } else { Ownership::Light });
         if !self.stdin.is_empty() {
             call = call.stdin_bytes(self.stdin.clone());
+        }
+        if let Some(walls) = &self.walls {
+            call = walls.confine(call);
         }
         let output =
             self.git.spawner.run(call).await.map_err(|source| GitError::Start { argv: argv.clone(), source })?;

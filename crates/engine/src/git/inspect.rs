@@ -263,6 +263,11 @@ impl Repository {
                 return Some(gone(&path));
             }
         }
+        // Whoever starts where the loop runs would be in that one, and git does what its configuration says.
+        let between = places.project.ancestors().take_while(|folder| *folder != places.top);
+        if let Some(other) = between.map(|folder| folder.join(".git")).find(|other| other.exists()) {
+            return Some(format!("another repository was made where the loop runs: remove {}", other.display()));
+        }
         let is_ours = if link.is_dir() {
             std::fs::canonicalize(&link).is_ok_and(|link| link == places.git_dir)
         } else {

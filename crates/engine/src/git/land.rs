@@ -17,6 +17,7 @@ use super::checkpoint::{Checkpoint, CheckpointError};
 use super::command::OF_SUBMODULES_COMMITS_ONLY;
 use super::head::{HeadError, read_head};
 use super::holdback;
+use super::hooks::Walls;
 use super::inspect::{Difference, differences};
 use super::keep::{KeepError, Kept};
 use super::object::{Commit, loose_commit};
@@ -47,6 +48,8 @@ pub struct Landing {
     pub guard: Option<Guard>,
     /// Signs the commit.
     pub seal: Option<Seal>,
+    /// Where hooks run, if not as git runs them.
+    pub walls: Option<Walls>,
     /// Make a commit also when nothing changed.
     pub allow_empty: bool,
     /// Nothing was done in the tree since it was last looked at: it is not walked again if that was just now.
@@ -277,14 +280,22 @@ impl Repository {
         let has_hooks = record.settings.has_hooks();
         let mut expected = None;
         if has_hooks || !landing.allow_empty || landing.seal.is_some() {
-            let answer = self.write().arg("write-tree").run().await?;
-            expected = Some(Oid::from_hex(answer.line()?.as_bytes()).ok_or_else(|| answer.unexpected())?);
+            expected = Some(self.staged_tree().await?);
         }
         if !landing.allow_empty && expected == self.tree_of_head(record).await? {
             return Err(LandError::NothingToCommit);
         }
-        let mut commit =
-            self.git().commit(&self.places().top).args(["commit", "--quiet", "--cleanup=whitespace", "--file=-"]);
+        let mut commit = self.git().commit(&self.places().top);
+        let mut text = landing.message.clone();
+        let mut changed_by_hooks = Vec::new();
+        if let (Some(walls), Some(staged), true) = (&landing.walls, expected, has_hooks) {
+            let judged = self.judged_by_hooks(record, staged, landing, walls).await?;
+            (expected, text, changed_by_hooks) = (Some(judged.tree), judged.message, judged.changed);
+        }
+        if landing.walls.is_some() {
+            commit = commit.option("core.hooksPath=/dev/null");
+        }
+        let mut commit = commit.args(["commit", "--quiet", "--cleanup=whitespace", "--file=-"]);
         if !has_hooks && !record.settings.signs {
             commit = commit.unsupervised();
         }
@@ -294,9 +305,9 @@ impl Repository {
         let message = match (&landing.seal, expected) {
             (Some(seal), Some(tree)) => {
                 let parent = record.head.commit.map(|oid| oid.to_string()).unwrap_or_default();
-                seal.sign(&tree.to_string(), &parent, &landing.message)
+                seal.sign(&tree.to_string(), &parent, &text)
             }
-            _ => landing.message.clone(),
+            _ => text,
         };
         let outcome = commit.stdin(message.as_bytes()).stopped_by(&landing.stop).answer().await;
         let head = read_head(self.places())?;
@@ -309,7 +320,8 @@ impl Repository {
             Ok(answer) => notes.push(format!("git said after the commit: {}", answer.message())),
             Err(error) => notes.push(format!("the commit was made, but {error}")),
         }
-        let landed = self.verify(record, expected, landing, notes).await?;
+        let mut landed = self.verify(record, expected, landing, notes).await?;
+        landed.changed_by_hooks.extend(changed_by_hooks);
         Ok(Landed { committed, written: (!has_hooks).then_some(written_back), ..landed })
     }
 
@@ -511,7 +523,7 @@ fn is_in_submodule(record: &Record, at: &[u8]) -> bool {
 }
 
 /// Why git made no commit.
-fn refusal(outcome: Result<super::command::Answer, GitError>, has_hook: bool) -> LandError {
+pub(super) fn refusal(outcome: Result<super::command::Answer, GitError>, has_hook: bool) -> LandError {
     match outcome {
         Err(GitError::TimedOut { after, .. }) => LandError::TimedOut { after },
         Err(error) => error.into(),

@@ -9,6 +9,7 @@ mod branch;
 mod checkpoint;
 mod command;
 mod content;
+mod drivers;
 mod durable;
 mod follow;
 mod foresee;
@@ -16,6 +17,7 @@ mod guard;
 mod head;
 mod hold;
 mod holdback;
+mod hooks;
 mod index;
 mod inspect;
 mod keep;
@@ -50,6 +52,7 @@ pub use checkpoint::{Checkpoint, CheckpointError};
 pub use command::{Answer, Command, Git, GitError, MINIMUM_VERSION};
 pub use follow::{AdvanceError, MovedSubmodule, Standing as BranchStanding};
 pub use head::HeadError;
+pub use hooks::Walls;
 pub use index::IndexError;
 pub use inspect::{Change, ChangeKind, Frame, Inspection, Repair, Standing};
 pub use keep::{KeepError, Kept};
@@ -278,6 +281,15 @@ impl Repository {
     /// The git program with the settings of this repository's commands.
     pub fn git(&self) -> &Git {
         &self.shared.git
+    }
+
+    /// The same working tree, whose git, with what that starts, is found elsewhere than in it: agents write there.
+    #[must_use]
+    pub(crate) fn with_programs_from_elsewhere(&self) -> Self {
+        let Shared { git, places, hash, limits, scope, .. } = &*self.shared;
+        let (git, store) = (git.clone().without_programs_in(&places.top), Store::new(&places.common_dir, &places.top));
+        let (places, hash, limits, scope) = (places.clone(), *hash, *limits, *scope);
+        Self { shared: Arc::new(Shared { git, places, hash, limits, scope, store, memory: Mutex::default() }) }
     }
 
     /// A command that only reads, at the top of the working tree.

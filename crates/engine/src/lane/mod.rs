@@ -42,7 +42,7 @@ pub use target::Target;
 use crate::driver::Inbox;
 use crate::files;
 use crate::gates::cache::Cache;
-use crate::git::{Places, Repository};
+use crate::git::{Places, Repository, Walls};
 use crate::inside::Inside;
 use crate::notice::Notices;
 use crate::process::{Call, Spawner};
@@ -154,6 +154,16 @@ impl Parts {
         }
         let elsewhere = Places { top: call.cwd.clone(), git_dir: places.common_dir.clone(), ..places.clone() };
         sandbox.around(call, role, &elsewhere, Vec::new(), &self.temporary)
+    }
+
+    /// Confines hooks as gates are, where the run has a sandbox.
+    fn walls(&self) -> Option<Walls> {
+        let sandbox = self.shared.sandbox.clone()?;
+        let (places, nested) = (self.repository.places().clone(), self.repository.nested());
+        let (temporary, resources) = (self.temporary.clone(), self.shared.settings.resources);
+        Some(Walls::new(temporary.clone(), move |call| {
+            sandbox.around(call.resources(resources), Role::Gate, &places, nested.clone(), &temporary)
+        }))
     }
 
     /// Remembers the tree that was found, or that nobody knows it any more; returns what was known before.

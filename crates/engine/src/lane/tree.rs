@@ -383,6 +383,7 @@ pub(super) fn landing_of(
             larger_than: HoldBack::default().larger_than,
         }),
         seal: shared.settings.seal.clone(),
+        walls: parts.walls(),
         allow_empty: false,
         as_looked_at: false,
         stop,

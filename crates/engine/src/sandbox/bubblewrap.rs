@@ -25,7 +25,7 @@ pub(crate) fn wrapped(
         all.push("--unshare-net".into());
     }
     all.extend(["--ro-bind", "/", "/", "--dev", "/dev"].map(Into::into));
-    for placed in &confinement.placed {
+    for placed in confinement.placed.iter().filter(|placed| !placed.covers_nothing()) {
         match &placed.what {
             What::From { source, writable } => {
                 all.push(if *writable { "--bind" } else { "--ro-bind" }.into());
@@ -58,11 +58,14 @@ mod tests {
 
     #[test]
     fn what_is_placed_comes_in_its_order_and_empty_folders_are_closed_at_the_end() {
+        let read = |source: &str| What::From { source: source.into(), writable: false };
         let mut confinement = Confinement {
             placed: vec![
                 Placed { path: "/home/a".into(), what: What::Empty { open: true } },
                 Placed { path: "/home/a/tree".into(), what: What::From { source: "/w".into(), writable: true } },
-                Placed { path: "/home/a/tree/.git".into(), what: What::From { source: "/g".into(), writable: false } },
+                Placed { path: "/home/a/tree/.git".into(), what: read("/home/a/tree/.git") },
+                // A socket that is gone by now.
+                Placed { path: "/home/a/tree/socket".into(), what: read("/blank") },
             ],
             network: Network::Own,
         };
@@ -76,7 +79,7 @@ mod tests {
         assert_eq!(
             line(&confinement),
             "--unshare-user --unshare-ipc --cap-drop ALL --unshare-net --ro-bind / / --dev /dev --perms 0755 --tmpfs /home/a \
-             --bind /w /home/a/tree --ro-bind /g /home/a/tree/.git --ro-bind /opt/ralphloop /dev/ralphloop --remount-ro /home/a --chdir /home/a/tree -- \
+             --bind /w /home/a/tree --ro-bind /home/a/tree/.git /home/a/tree/.git --ro-bind /opt/ralphloop /dev/ralphloop --remount-ro /home/a --chdir /home/a/tree -- \
              /dev/ralphloop __supervise --within -- sh -c"
         );
         confinement.network = Network::Doors(vec![3128, 80]);

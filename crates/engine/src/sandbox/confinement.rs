@@ -78,4 +78,10 @@ impl Placed {
     pub(crate) fn path(&self) -> &Path {
         Path::new(&self.path)
     }
+
+    /// It covers something that is gone: a socket that somebody has closed since. Nobody can put something there inside.
+    pub(super) fn covers_nothing(&self) -> bool {
+        let covers = matches!(&self.what, What::From { source, writable: false } if *source != self.path);
+        covers && std::fs::symlink_metadata(self.path()).is_err()
+    }
 }

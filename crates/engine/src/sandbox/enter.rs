@@ -18,8 +18,8 @@ use rustix::mount::{
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::confinement::{Confinement, Network, Placed, What};
-use super::doors;
-use super::lowlevel::{Deep, make_read_only, make_tree_read_only};
+use super::lowlevel::{Deep, close_the_rest_on_exec, make_read_only, make_tree_read_only};
+use super::{calls, doors};
 
 /// The devices that every program needs and that lead to nobody else.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -116,6 +116,9 @@ fn take(placed: &Placed) -> Result<Option<OwnedFd>, Refused> {
 fn place(placed: &Placed, tree: Option<&OwnedFd>) -> Result<(), Refused> {
     let path = placed.path();
     let doing = || format!("placing {}", path.display());
+    if placed.covers_nothing() {
+        return Ok(());
+    }
     match (&placed.what, tree) {
         (What::From { .. }, Some(tree)) => {
             // The place that it was taken from may be covered by now.
@@ -202,13 +205,16 @@ fn give_up_rights() -> Result<(), Refused> {
         .doing(|| "giving up rights".to_owned())
 }
 
-/// Where the system can, signals and nameless sockets of programs outside are out of reach. Older ones leave it at the rest.
+/// The last step. The program gets none of the files that somebody had open who started the loop. Where the system can,
+/// signals and nameless sockets of programs outside are out of reach; older ones leave it at the rest.
 pub(super) fn keep_to_its_own() -> Result<(), Refused> {
+    close_the_rest_on_exec().doing(|| "keeping open files outside".to_owned())?;
     let kept = || -> Result<(), landlock::RulesetError> {
         Ruleset::default().scope(Scope::Signal)?.scope(Scope::AbstractUnixSocket)?.create()?.restrict_self()?;
         Ok(())
     };
-    kept().map_err(|error| Refused { doing: "keeping signals inside".to_owned(), source: io::Error::other(error) })
+    kept().map_err(|error| Refused { doing: "keeping signals inside".to_owned(), source: io::Error::other(error) })?;
+    calls::refuse().doing(|| "refusing system calls".to_owned())
 }
 
 /// Starts the loopback device of a fresh network: one message of rtnetlink(7), which sets the device's flag to be up.

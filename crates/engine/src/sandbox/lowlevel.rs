@@ -1,4 +1,4 @@
-//! The one system call of the sandbox that has no safe interface.
+//! The two system calls of the sandbox that have no safe interface.
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -52,5 +52,15 @@ fn set_read_only(at: BorrowedFd<'_>, path: &std::ffi::CStr, deep: Deep) -> io::R
             size_of::<libc::mount_attr>(),
         )
     };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Nothing but the three standard streams is open once this process becomes another program.
+#[expect(unsafe_code, reason = "close_range(2) has no safe interface")]
+pub(super) fn close_the_rest_on_exec() -> io::Result<()> {
+    const FIRST: libc::c_uint = 3;
+    // SAFETY: the call takes three numbers. No descriptor is closed by it, so that none whose owner still lives is gone:
+    // each is marked to be closed when this process becomes another program, which has no owners.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

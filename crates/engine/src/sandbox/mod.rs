@@ -1,10 +1,11 @@
 //! What agents and gates can see, write and reach.
 //!
 //! [`plan`] says what that is, from what is there; [`enter`] makes it so in the process that becomes the program, by
-//! namespaces; [`bubblewrap`] has it made by that program where ours may not; [`trial`] finds out which of the two works
+//! namespaces; [`calls`] refuses what these do not hold; [`bubblewrap`] has it made by that program where ours may not; [`trial`] finds out which of the two works
 //! here, by trying to break out. [`reach`] says which hosts an agent may reach, through [`doors`] at which the [`porter`]
 //! stands.
 mod bubblewrap;
+mod calls;
 mod confinement;
 mod doors;
 mod enter;
@@ -183,6 +184,7 @@ impl Sandbox {
             own.writable.extend(client.folders.iter().filter_map(below));
             own.kept.extend(client.settings.iter().filter_map(below));
             make_missing(&own.writable);
+            make_missing_settings(&own.kept);
         }
         if let Role::Agent(agent) = role {
             own.readable.extend(real_program(agent.invocation().program.as_ref()));
@@ -199,7 +201,7 @@ impl Sandbox {
             home,
             machine_temporary: std::env::temp_dir(),
             runtime: runtime_folders(),
-            sockets: std::env::vars_os().flat_map(|(_, value)| plan::places_in(&value)).collect(),
+            sockets: sockets(),
             path: std::env::var_os("PATH").unwrap_or_default(),
         };
         let reach = match (self.level, role) {
@@ -288,6 +290,35 @@ fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
+/// By which programs outside can be asked: what variables name, and what is listened at just now.
+fn sockets() -> Vec<PathBuf> {
+    let named = std::env::vars_os().flat_map(|(_, value)| plan::places_in(&value));
+    // Without it those are known that variables name.
+    let list = std::fs::read("/proc/net/unix").unwrap_or_default();
+    let listening = plan::listening(&String::from_utf8_lossy(&list));
+    named.chain(listening.into_iter().filter(|path| is_within_reach(path))).collect()
+}
+
+/// Whether the program comes to that path by the rights that it keeps. Root sees more than that, and cannot cover it once it
+/// has given the other rights up.
+fn is_within_reach(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let others: Vec<u32> =
+        rustix::process::getgroups().unwrap_or_default().iter().map(|group| group.as_raw()).collect();
+    let lets_through = |folder: &Path| {
+        std::fs::metadata(folder).is_ok_and(|found| {
+            let class = match found.uid() == user {
+                true => 0o100,
+                false if found.gid() == group || others.contains(&found.gid()) => 0o010,
+                false => 0o001,
+            };
+            found.mode() & class != 0
+        })
+    };
+    std::fs::canonicalize(path).is_ok_and(|real| real.ancestors().skip(1).all(lets_through))
+}
+
 /// Where control sockets are: ours, and those of the user's other programs.
 fn runtime_folders() -> Vec<PathBuf> {
     let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -312,6 +343,19 @@ fn make_missing(folders: &[PathBuf]) {
     for folder in folders.iter().filter(|folder| folder.extension().is_none()) {
         // One that cannot be made, the agent could not make either.
         drop(files::create_private_dir(folder));
+    }
+}
+
+/// Settings that are not there could be made from inside, and would name what a later session runs. So they are there, and
+/// say nothing.
+fn make_missing_settings(settings: &[PathBuf]) {
+    for path in settings.iter().filter(|path| std::fs::symlink_metadata(path).is_err()) {
+        // One that cannot be made, the agent could not make either.
+        drop(match path.extension().and_then(std::ffi::OsStr::to_str) {
+            None => files::create_private_dir(path),
+            Some("json" | "jsonc") => files::write_new(path, b"{}\n"),
+            Some(_) => files::write_new(path, b""),
+        });
     }
 }
 

@@ -177,7 +177,7 @@ pub(crate) struct Ground {
     pub(crate) machine_temporary: PathBuf,
     /// Where sockets of the user's programs are, ours among them.
     pub(crate) runtime: Vec<PathBuf>,
-    /// What the user's variables name: of these the sockets are doors, wherever they lie.
+    /// What the user's variables name, and where programs listen: of these the sockets are doors, wherever they lie.
     pub(crate) sockets: Vec<PathBuf>,
     /// The search path of programs.
     pub(crate) path: OsString,
@@ -199,7 +199,7 @@ pub(crate) struct Own {
 /// The confinement of a program at a level.
 pub(crate) fn plan(level: Level, network: Network, ground: &Ground, own: &Own) -> Confinement {
     let mut plan = Plan { placed: BTreeMap::new(), blank: &ground.blank };
-    let Places { top, git_dir, common_dir, .. } = &ground.places;
+    let Places { top, common_dir, .. } = &ground.places;
     if level == Level::Strict {
         plan.limit_reading(ground);
     }
@@ -217,20 +217,13 @@ pub(crate) fn plan(level: Level, network: Network, ground: &Ground, own: &Own) -
     for folder in visible.filter(|folder| temporary.iter().any(|temporary| folder.starts_with(temporary))) {
         plan.read(&folder);
     }
+    // That of a linked working tree lies in it, and is closed too: git writes through links that it finds there, and does
+    // what files say that were not there before.
     plan.read(common_dir);
     plan.hide(&ground.state);
     plan.write(&ground.temporary);
     plan.write(top);
     plan.read(&top.join(".git"));
-    if git_dir == common_dir {
-        plan.read(git_dir);
-    } else {
-        // The index and HEAD of this working tree. Where it belongs, and how git behaves in it, is not its own to say.
-        plan.write(git_dir);
-        for file in ["commondir", "gitdir", "config.worktree", "hooks"] {
-            plan.read(&git_dir.join(file));
-        }
-    }
     for nested in &ground.nested {
         plan.keep_repository(nested, top);
     }
@@ -254,6 +247,13 @@ pub(super) fn places_in(value: &OsStr) -> Vec<PathBuf> {
     let parts = value.as_bytes().split(|byte| matches!(byte, b',' | b';' | b':' | b'='));
     let places = parts.filter(|part| part.starts_with(b"/"));
     places.map(|part| PathBuf::from(OsStr::from_bytes(part))).collect()
+}
+
+/// Where programs of the machine listen, by the system's own list (`/proc/net/unix`, `proc_net(5)`): a path is the last field,
+/// after seven others.
+pub(super) fn listening(list: &str) -> Vec<PathBuf> {
+    let path = |line: &str| line.split_once(" /").map(|(_, path)| Path::new("/").join(path));
+    list.lines().filter_map(path).collect()
 }
 
 /// The files that git's configuration includes, as far as they are there. Whoever writes one of them has commands run where
@@ -428,6 +428,15 @@ mod tests {
             let places: Vec<PathBuf> = places.iter().map(PathBuf::from).collect();
             assert_eq!(places_in(OsStr::new(value)), places, "{value}");
         }
+    }
+
+    #[test]
+    fn where_programs_listen_is_read_from_the_systems_list() {
+        let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    ffff8881: 00000002 00000000 00010000 0001 01 17437 /home/u/a b.sock\n\
+                    ffff8882: 00000002 00000000 00010000 0001 01 17438 @/tmp/nameless\n\
+                    ffff8883: 00000003 00000000 00000000 0001 03 17439\n";
+        assert_eq!(listening(list), [PathBuf::from("/home/u/a b.sock")]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ const ATTEMPTS: &[(&str, &str)] = &[
     ("taking a mount away", r#"umount "$top/.git""#),
     ("reading the variables of a process outside", r#"cat "/proc/$outsider/environ" >/dev/null"#),
     ("reading the files of a process outside", r#"cd "/proc/$outsider/root" && ls >/dev/null"#),
+    ("leaving a program that gives away the user's rights", r#"chmod 4755 "$top/written" && test -u "$top/written""#),
+    ("changing the limits of a process outside", r#"prlimit --pid "$outsider" --core=0:0"#),
+    ("having control groups of its own", "unshare --user --cgroup true"),
 ];
 
 /// No sandbox of the level that was asked for.

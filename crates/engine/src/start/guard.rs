@@ -42,3 +42,15 @@ pub(super) async fn asked_sandbox(
     let opened = Sandbox::open(level, settings.sandbox_terms.clone(), state.path(), spawner).await;
     opened.map(Some).map_err(|error| StartError::NoSandbox(Box::new(error)))
 }
+
+/// What git starts outside of the sandbox, on files that agents write.
+pub(super) async fn drivers_outside(repository: &Repository) -> Result<Option<String>, StartError> {
+    let drivers = repository.drivers().await?;
+    Ok((!drivers.is_empty()).then(|| {
+        format!(
+            "git starts these in the working tree, outside of the sandbox: {}; one that loads code from there, as `python -m` \
+             does, can be given the agent's",
+            drivers.join(", ")
+        )
+    }))
+}

@@ -14,6 +14,45 @@ use crate::files::{self, Access, FileError};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorkState {
     files: Vec<(PathBuf, Vec<u8>)>,
+    /// Where the paths led at that time.
+    leading: Vec<Leading>,
+}
+
+/// Where a path led, links followed. Who made a link there since does not decide what we write next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Leading {
+    path: PathBuf,
+    to: PathBuf,
+    /// The folder that it is in.
+    folder: PathBuf,
+}
+
+impl Leading {
+    fn now(path: &Path) -> Option<Self> {
+        let folder = std::fs::canonicalize(path.parent()?).ok()?;
+        Some(Self { path: path.to_owned(), to: std::fs::canonicalize(path).ok()?, folder })
+    }
+
+    /// Takes a link away that leads elsewhere than before; whether there was one.
+    ///
+    /// # Errors
+    /// A folder above it is such a link: it is for a person, or a revert, to say what becomes of what lies there.
+    fn put_right(&self) -> Result<bool, FileError> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        match std::fs::canonicalize(folder) {
+            Ok(now) if now != self.folder => {
+                let why = format!("a link was put above it, which leads to {}", now.display());
+                return Err(FileError::new("write", &self.path, io::Error::other(why)));
+            }
+            _ => {}
+        }
+        let is_link = std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.is_symlink());
+        if !is_link || std::fs::canonicalize(&self.path).is_ok_and(|now| now == self.to) {
+            return Ok(false);
+        }
+        std::fs::remove_file(&self.path).map_err(|e| FileError::new("remove the link", &self.path, e))?;
+        Ok(true)
+    }
 }
 
 impl WorkState {
@@ -27,7 +66,8 @@ impl WorkState {
                 Err(e) => return Err(FileError::new("read", &path, e)),
             }
         }
-        Ok(Self { files: found })
+        let leading = found.iter().filter_map(|(path, _)| Leading::now(path)).collect();
+        Ok(Self { files: found, leading })
     }
 
     /// Keeps it in a file of ours.
@@ -45,16 +85,30 @@ impl WorkState {
 
     /// With the files that are gone as `kept` has them, if it could be read.
     pub(crate) fn or_as_in(mut self, kept: Result<Self, FileError>) -> Self {
-        for (path, bytes) in kept.map(|kept| kept.files).unwrap_or_default() {
+        let Ok(Self { files, leading }) = kept else { return self };
+        for (path, bytes) in files {
             if self.files.iter().all(|(known, _)| *known != path) {
+                self.leading.extend(leading.iter().filter(|known| known.path == path).cloned());
                 self.files.push((path, bytes));
             }
         }
         self
     }
 
+    /// Takes away the links that were put in the place of its files to lead elsewhere; where they were.
+    fn put_links_right(&self) -> Result<Vec<&Path>, FileError> {
+        let mut links = Vec::new();
+        for leading in &self.leading {
+            if leading.put_right()? {
+                links.push(leading.path.as_path());
+            }
+        }
+        Ok(links)
+    }
+
     /// The files after an attempt of `story`, whose state at the checkpoint this is.
     pub(crate) fn reconciled(&self, work: &WorkRef, story: &StoryId, landed: bool) -> Result<Reconciled, FileError> {
+        let links = self.put_links_right()?;
         let now = Self::now(work)?;
         let name = |path: &Path| path.to_string_lossy().into_owned();
         let texts = |state: &Self| -> Vec<SpecText> {
@@ -69,12 +123,17 @@ impl WorkState {
             (path.unwrap_or_else(|| PathBuf::from(&file.path)), file.bytes)
         });
         let prefix = format!("{}/", work.project.display());
+        let shown = |path: &Path| path.strip_prefix(&work.project).unwrap_or(path).display().to_string();
+        let links = links.into_iter().map(|path| format!("{} had been made a link; it is a file again", shown(path)));
+        let notes = links.chain(notes);
         let notes = notes.into_iter().map(|note| note.strip_prefix(&prefix).map_or(note.clone(), str::to_owned));
-        Ok(Reconciled { wanted: Self { files: files.collect() }, notes: notes.collect(), own_boxes, now })
+        let wanted = Self { files: files.collect(), leading: self.leading.clone() };
+        Ok(Reconciled { wanted, notes: notes.collect(), own_boxes, now })
     }
 
     /// Writes the files that are not as this says. What is gone is made again; what is new stays.
     pub(crate) fn restore(&self) -> Result<(), FileError> {
+        self.put_links_right()?;
         for (path, bytes) in &self.files {
             match std::fs::read(path) {
                 Ok(now) if now == *bytes => {}
@@ -129,7 +188,8 @@ impl Reconciled {
             let seen = self.now.files.iter().find(|(known, _)| known == path).map(|(_, bytes)| bytes);
             std::fs::read(path).ok().as_ref() == seen
         };
-        WorkState { files: self.wanted.files.iter().filter(untouched).cloned().collect() }.restore()
+        let files = self.wanted.files.iter().filter(untouched).cloned().collect();
+        WorkState { files, leading: self.wanted.leading.clone() }.restore()
     }
 
     /// Every file that belongs to the spec, before or after, relative to `top`.
@@ -144,6 +204,6 @@ impl Reconciled {
             !same(before) || !same(&self.now)
         };
         let files = self.wanted.files.iter().filter(touched).cloned().collect();
-        WorkState { files }.below(top)
+        WorkState { files, leading: Vec::new() }.below(top)
     }
 }

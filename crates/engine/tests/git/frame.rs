@@ -185,3 +185,18 @@ async fn a_branch_is_made_or_switched_to_and_nothing_is_overwritten() {
     assert_eq!(world.read("note.txt"), "mine\n");
     assert!(matches!(repository.switch_to("a..b", true).await, Err(BranchError::BadName { .. })));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repository_that_was_made_where_the_loop_runs_stops_everything() {
+    let world = World::new();
+    world.sh("mkdir -p sub/deep; echo x >sub/deep/x; git add -A; git commit -qm sub");
+    let at = world.top.join("sub/deep");
+    let repository = world.open_at(&at, SnapshotLimits::default()).await;
+    let checkpoint = repository.checkpoint("c").await.unwrap();
+    world.sh("git init -q other; echo on >sub/deep/lamp");
+    assert_eq!(repository.inspect(&checkpoint).await.unwrap().frame, Frame::Intact, "one elsewhere is none of git's");
+    world.sh("git init -q sub");
+    let frame = repository.inspect(&checkpoint).await.unwrap().frame;
+    assert!(matches!(&frame, Frame::Broken { why } if why.contains("sub/.git")), "{frame:?}");
+    assert!(world.exists("sub/deep/lamp"), "nothing was touched");
+}

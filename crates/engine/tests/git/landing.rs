@@ -19,6 +19,7 @@ pub(crate) fn landing() -> Landing {
         hold_back: HoldBack::default(),
         guard: None,
         seal: None,
+        walls: None,
         allow_empty: false,
         as_looked_at: false,
         stop: CancellationToken::new(),

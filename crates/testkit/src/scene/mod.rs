@@ -52,6 +52,18 @@ impl Scene {
         scene
     }
 
+    /// As [`Scene::new`], but in a folder of `folder`: where the machine's temporary files are, a sandbox shows none of them.
+    ///
+    /// # Panics
+    /// As [`Scene::new`].
+    #[must_use]
+    pub fn new_in(folder: &Path, binary: impl Into<PathBuf>) -> Self {
+        let root = tempfile::Builder::new().prefix("rl-").tempdir_in(folder).expect("a temporary folder");
+        let scene = Self::without_repository_in(root, binary.into());
+        scene.init_repository();
+        scene
+    }
+
     /// As [`Scene::new`], but `repo` is a plain empty folder.
     ///
     /// # Panics
@@ -59,6 +71,10 @@ impl Scene {
     #[must_use]
     pub fn without_repository(binary: impl Into<PathBuf>) -> Self {
         let root = tempfile::Builder::new().prefix("rl-").tempdir().expect("a temporary folder");
+        Self::without_repository_in(root, binary.into())
+    }
+
+    fn without_repository_in(root: TempDir, binary: PathBuf) -> Self {
         let real = fs::canonicalize(root.path()).expect("the folder is there");
         for folder in ["home", "bin", "tools", "run", "tmp", "calls", "repo"] {
             fs::create_dir(real.join(folder)).expect("a fresh folder");
@@ -89,7 +105,7 @@ impl Scene {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value))
         .collect();
-        Self { binary: binary.into(), root, env }
+        Self { binary, root, env }
     }
 
     /// The scene's folder, with links resolved.
