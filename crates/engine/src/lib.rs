@@ -44,6 +44,7 @@ pub mod settings;
 pub mod sign_off;
 pub mod signals;
 pub mod squash;
+mod stale_locks;
 pub mod start;
 mod timer;
 pub mod tracker;

@@ -49,7 +49,7 @@ use crate::scribe::Scribe;
 use crate::settings::Settings;
 use crate::signals::Signals;
 use crate::work::{WorkRef, landed};
-use crate::{clock, cut_off, git, learnings, own_commit};
+use crate::{clock, cut_off, git, learnings, own_commit, stale_locks};
 pub use error::StartError;
 use ground::{Ground, left_by_an_attempt};
 use guard::{asked_sandbox, refuse_protected};
@@ -116,10 +116,15 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
+    let mut warnings = Vec::new();
+    if !repository.git_locks().is_empty() {
+        end_leftovers(&state).await;
+        warnings.extend(stale_locks::clear(&state, &repository));
+    }
     aftermath::undo_half_advances(&state.runs()?, &repository).await?;
     own_commit::put_right(&repository, &work.id).await.map_err(|e| StartError::OwnCommit(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
-    let mut warnings = earlier.warnings;
+    warnings.extend(earlier.warnings);
     warnings.extend(put_right(&state, &repository, &work, earlier.run.as_ref(), settings.worktrees.keep).await?);
     warnings.extend(ground::keep_place(&mut settings, earlier.run.as_ref()));
     let read = reading::now(&work, judged, earlier.run.as_ref().map(|taken| taken.run.plan()));

@@ -296,12 +296,17 @@ fn an_agent_that_outlives_its_supervisor_is_ended_before_the_run_goes_on() {
 
 /// A run that dies in the middle of its first attempt.
 fn dead_in_the_middle() -> Scene {
+    dead_in_the_middle_of(&[])
+}
+
+/// The same of a run with these flags.
+fn dead_in_the_middle_of(flags: &[&str]) -> Scene {
     let scene = scene();
     scene.write("prd.json", prd_text(&two_stories()));
     scene.commit_all("Plan");
     let begun = scene.outside("begun");
     scene.scripted_agent(&AgentScript::always([call().write("half.txt", "x").touch(&begun).hang()]));
-    let running = start(&scene, &[]);
+    let running = start(&scene, flags);
     scene.wait_for_file(&begun);
     running.crash();
     scene.nothing_runs();
@@ -311,6 +316,49 @@ fn dead_in_the_middle() -> Scene {
             .story("Beta lamp", [call().write("b.txt", "on").complete()]),
     );
     scene
+}
+
+/// Locks that git leaves when it is killed, of the repository and of one of the dead run's own refs.
+fn leave_locks(scene: &Scene) -> Vec<std::path::PathBuf> {
+    let run = scene.status()["run"].as_str().unwrap().to_owned();
+    let locks = ["packed-refs.lock", "HEAD.lock", "refs/heads/main.lock", &format!("refs/ralphloop/{run}/S1/1.lock")];
+    let locks: Vec<_> = locks.iter().map(|lock| scene.path(".git").join(lock)).collect();
+    for lock in &locks {
+        fs::create_dir_all(lock.parent().unwrap()).unwrap();
+        fs::write(lock, "").unwrap();
+    }
+    locks
+}
+
+#[test]
+fn locks_that_git_of_a_dead_run_left_are_taken_away_when_it_is_gone_on_with() {
+    let scene = dead_in_the_middle_of(&["--worktree"]);
+    let locks = leave_locks(&scene);
+    let outcome = scene.run(&["resume", "--headless"]).exits(0);
+    for lock in locks {
+        let name = lock.file_name().unwrap().to_str().unwrap().to_owned();
+        assert!(!lock.exists() && outcome.stderr.contains(&name), "{name}: {}", outcome.output());
+    }
+    assert_eq!(scene.landed().len(), 2);
+}
+
+#[test]
+fn a_lock_that_somebody_may_hold_is_left_to_its_owner() {
+    // Made after the run's last sign of life.
+    let scene = dead_in_the_middle_of(&["--worktree"]);
+    let lock = scene.path(".git/packed-refs.lock");
+    fs::write(&lock, "").unwrap();
+    let later = std::time::SystemTime::now() + Duration::from_secs(60);
+    fs::File::options().write(true).open(&lock).unwrap().set_modified(later).unwrap();
+    scene.run(&["resume", "--headless"]).exits(6).says("packed-refs.lock");
+    // Git is at work here.
+    let scene = dead_in_the_middle_of(&["--worktree"]);
+    fs::write(scene.path(".git/packed-refs.lock"), "").unwrap();
+    let mut git = scene.command("git").args(["-c", "alias.wait=!sleep 60", "wait"]).spawn().unwrap();
+    scene.run(&["resume", "--headless"]).exits(6).says("packed-refs.lock");
+    assert!(scene.path(".git/packed-refs.lock").exists());
+    git.kill().unwrap();
+    git.wait().unwrap();
 }
 
 /// Commits as a person does some time after the crash.

@@ -1,7 +1,10 @@
 //! Everything about the repository that could spoil a run, found at once and before anything is paid for.
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use ralphloop_core::ids::RunId;
 
 use super::inspect::OPERATIONS;
+use super::names::{REFS, slug};
 use super::{GitError, Repository, path, signing};
 use crate::bytes::Bytes;
 
@@ -126,17 +129,32 @@ impl Repository {
             .collect()
     }
 
-    fn locks(&self) -> Vec<Finding> {
+    /// Locks of git that are there: of what a run uses of this working tree and its repository.
+    pub(crate) fn git_locks(&self) -> Vec<PathBuf> {
+        let ours = walkdir::WalkDir::new(self.places().common_dir.join(REFS)).into_iter().filter_map(Result::ok);
+        let ours = ours.map(walkdir::DirEntry::into_path).filter(|file| file.extension().is_some_and(|e| e == "lock"));
+        self.locks_of_others().chain(ours).collect()
+    }
+
+    /// Those that stop whatever the user does as well.
+    fn locks_of_others(&self) -> impl Iterator<Item = PathBuf> {
         let places = self.places();
-        let mut locks = vec![places.git_dir.join("index.lock"), places.git_dir.join("HEAD.lock")];
+        let mut locks: Vec<PathBuf> =
+            ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"].map(|name| places.git_dir.join(name)).into();
         locks.extend(["config.lock", "packed-refs.lock"].map(|name| places.common_dir.join(name)));
         if let Ok(Some(branch)) = self.current_branch() {
             locks.push(places.common_dir.join(format!("{branch}.lock")));
         }
-        locks.sort();
-        locks.dedup();
-        locks
-            .into_iter()
+        locks.into_iter().filter(|lock| std::fs::symlink_metadata(lock).is_ok())
+    }
+
+    /// Where the refs of a run are.
+    pub(crate) fn refs_of(&self, run: &RunId) -> PathBuf {
+        self.places().common_dir.join(REFS).join(slug(run.as_str()))
+    }
+
+    fn locks(&self) -> Vec<Finding> {
+        self.locks_of_others()
             .filter_map(|lock| {
                 let age = std::fs::symlink_metadata(&lock).ok()?.modified().ok()?.elapsed().unwrap_or_default();
                 Some(Finding::new(
