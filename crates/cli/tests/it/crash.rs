@@ -321,7 +321,8 @@ fn dead_in_the_middle_of(flags: &[&str]) -> Scene {
 /// Locks that git leaves when it is killed, of the repository and of one of the dead run's own refs.
 fn leave_locks(scene: &Scene) -> Vec<std::path::PathBuf> {
     let run = scene.status()["run"].as_str().unwrap().to_owned();
-    let locks = ["packed-refs.lock", "HEAD.lock", "refs/heads/main.lock", &format!("refs/ralphloop/{run}/S1/1.lock")];
+    let of_an_attempt = format!("refs/ralphloop/{run}/S1/1.lock");
+    let locks = ["packed-refs.lock", "HEAD.lock", "refs/heads/main.lock", "worktrees/lane-1/HEAD.lock", &of_an_attempt];
     let locks: Vec<_> = locks.iter().map(|lock| scene.path(".git").join(lock)).collect();
     for lock in &locks {
         fs::create_dir_all(lock.parent().unwrap()).unwrap();
@@ -348,7 +349,7 @@ fn a_lock_that_somebody_may_hold_is_left_to_its_owner() {
     let scene = dead_in_the_middle_of(&["--worktree"]);
     let lock = scene.path(".git/packed-refs.lock");
     fs::write(&lock, "").unwrap();
-    let later = std::time::SystemTime::now() + Duration::from_secs(60);
+    let later = std::time::SystemTime::now() + Duration::from_mins(1);
     fs::File::options().write(true).open(&lock).unwrap().set_modified(later).unwrap();
     scene.run(&["resume", "--headless"]).exits(6).says("packed-refs.lock");
     // Git is at work here.

@@ -75,6 +75,7 @@ fn on_a_disk() -> (Disk, Scene) {
 }
 
 /// Does it for a run in the checkout, or in worktrees.
+#[expect(clippy::print_stderr, reason = "what was not tested is said")]
 fn the_power_goes_after_any_line(place: &[&str]) {
     if !can_mount() {
         eprintln!("SKIPPED: only root with a loop device can take the power from a disk");

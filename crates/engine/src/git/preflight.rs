@@ -129,23 +129,23 @@ impl Repository {
             .collect()
     }
 
-    /// Locks of git that are there: of what a run uses of this working tree and its repository.
+    /// Locks of git that are there: of this working tree and others of the repository, of the branch, of our own refs.
     pub(crate) fn git_locks(&self) -> Vec<PathBuf> {
-        let ours = walkdir::WalkDir::new(self.places().common_dir.join(REFS)).into_iter().filter_map(Result::ok);
-        let ours = ours.map(walkdir::DirEntry::into_path).filter(|file| file.extension().is_some_and(|e| e == "lock"));
-        self.locks_of_others().chain(ours).collect()
+        let places = self.places();
+        let below = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        let trees = below(&places.common_dir.join("worktrees")).map(|tree| tree.path());
+        let mut folders: Vec<PathBuf> = trees.chain([places.git_dir.clone(), places.common_dir.clone()]).collect();
+        folders.sort();
+        folders.dedup();
+        let ours = walkdir::WalkDir::new(places.common_dir.join(REFS)).into_iter().filter_map(Result::ok);
+        let files = folders.iter().flat_map(|folder| below(folder)).map(|file| file.path());
+        let locks = files.chain(ours.map(walkdir::DirEntry::into_path));
+        locks.filter(|file| file.extension().is_some_and(|e| e == "lock")).chain(self.lock_of_branch()).collect()
     }
 
-    /// Those that stop whatever the user does as well.
-    fn locks_of_others(&self) -> impl Iterator<Item = PathBuf> {
-        let places = self.places();
-        let mut locks: Vec<PathBuf> =
-            ["index.lock", "HEAD.lock", "ORIG_HEAD.lock"].map(|name| places.git_dir.join(name)).into();
-        locks.extend(["config.lock", "packed-refs.lock"].map(|name| places.common_dir.join(name)));
-        if let Ok(Some(branch)) = self.current_branch() {
-            locks.push(places.common_dir.join(format!("{branch}.lock")));
-        }
-        locks.into_iter().filter(|lock| std::fs::symlink_metadata(lock).is_ok())
+    fn lock_of_branch(&self) -> Option<PathBuf> {
+        let branch = self.current_branch().ok()??;
+        Some(self.places().common_dir.join(format!("{branch}.lock"))).filter(|lock| lock.exists())
     }
 
     /// Where the refs of a run are.
@@ -154,7 +154,14 @@ impl Repository {
     }
 
     fn locks(&self) -> Vec<Finding> {
-        self.locks_of_others()
+        let places = self.places();
+        let mut locks = vec![places.git_dir.join("index.lock"), places.git_dir.join("HEAD.lock")];
+        locks.extend(["config.lock", "packed-refs.lock"].map(|name| places.common_dir.join(name)));
+        locks.extend(self.lock_of_branch());
+        locks.sort();
+        locks.dedup();
+        locks
+            .into_iter()
             .filter_map(|lock| {
                 let age = std::fs::symlink_metadata(&lock).ok()?.modified().ok()?.elapsed().unwrap_or_default();
                 Some(Finding::new(

@@ -70,7 +70,7 @@ impl Repository {
         let is_free = |reference: &String| head::resolve(self.places(), reference).is_none();
         let mut kept = None;
         if !found.line()?.is_empty() {
-            kept = (1_u32..).map(|number| format!("{refs}/{number}")).find(is_free);
+            kept = (1..=u32::MAX).map(|number| format!("{refs}/{number}")).find(is_free);
         }
         if let Some(reference) = &kept {
             self.write().args(["update-ref", reference, found.line()?, ""]).run().await?;
