@@ -35,9 +35,10 @@ use crate::gates::cache::Cache;
 use crate::git::{Git, Repository, Seal, Severity, SnapshotLimits};
 use crate::inside::Inside;
 use crate::journal::{Journal, JournalError};
+use crate::lane::announced::Ours;
 use crate::lane::message::trailer_id;
 use crate::lane::tree::look_at_plan;
-use crate::lane::{Foreseen, Lanes, Shared, Target, site};
+use crate::lane::{Announced, Foreseen, Lanes, Shared, Target, site};
 use crate::lock::{Holder, LockError, LockKey, RunLock};
 use crate::notice::{self, Notices};
 use crate::notify::Notifier;
@@ -245,6 +246,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         cache,
         running_gates: Mutex::new(HashMap::new()),
         foreseen: Foreseen::default(),
+        announced: Announced::default(),
         git_turn: tokio::sync::Mutex::default(),
         zone: TimeZone::system(),
         inbox: inbox.clone(),
@@ -374,7 +376,7 @@ impl Taken {
         let ticked = landed.iter().filter(|(_, one)| !one.unsigned);
         let known: BTreeSet<StoryId> = ticked.map(|(story, _)| story.clone()).collect();
         let landed = landed.into_iter().map(|(story, one)| (story, one.commit)).collect();
-        let spec = look_at_plan(work, self.run.plan(), &known);
+        let spec = look_at_plan(work, self.run.plan(), &Ours { landed: known, ..Ours::default() });
         let (folder, run, how) = (self.folder.clone(), self.run.clone(), settings.clone());
         let cut_off = blocking(move || cut_off::of(&folder, &run, &how)).await;
         Ok(Meanwhile { landed, spec, cut_off })

@@ -95,20 +95,7 @@ async fn try_to_add(
     let (task, edits) = ralphloop_spec::add_fix_task(&files, &attempt.story, &order.fix).map_err(unfit)?;
     let changed = ralphloop_spec::apply_in(&files, &edits).map_err(Refusal::failed)?;
     let name = parts.shared.folder.checkpoint_name(attempt);
-    let mut commit = None;
-    match parts.repository.find_checkpoint(&name).await.map_err(Refusal::failed)? {
-        Some(checkpoint) => {
-            if !changed.is_empty() {
-                let message = order.message(&attempt.story, &task);
-                commit = write_and_commit(parts, attempt, &checkpoint, message, &changed, stop).await?;
-            }
-            tree::forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;
-        }
-        // It was done before.
-        None if changed.is_empty() => {}
-        None => return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")).into()),
-    }
-    for file in changed {
+    for file in &changed {
         let all = std::iter::once(&mut files.main).chain(&mut files.more);
         all.filter(|known| known.path == file.path).for_each(|known| known.bytes.clone_from(&file.bytes));
     }
@@ -116,6 +103,21 @@ async fn try_to_add(
     let Some(story) = plan.stories.into_iter().find(|story| story.id == attempt.story) else {
         return Err(Refusal::failed(format!("{} is no longer in the spec", attempt.story)).into());
     };
+    let mut commit = None;
+    match parts.repository.find_checkpoint(&name).await.map_err(Refusal::failed)? {
+        Some(checkpoint) => {
+            if !changed.is_empty() {
+                let message = order.message(&attempt.story, &task);
+                parts.shared.announced.mending(&story);
+                let written = write_and_commit(parts, attempt, &checkpoint, message, &changed, stop).await;
+                commit = written.inspect_err(|_| parts.shared.announced.withdraw(&attempt.story))?;
+            }
+            tree::forget(&parts.repository, &parts.shared.folder, attempt, &checkpoint).await;
+        }
+        // It was done before.
+        None if changed.is_empty() => {}
+        None => return Err(Refusal::failed(format!("there is no checkpoint of {attempt}")).into()),
+    }
     Ok(Added { task, story: Box::new(story), commit })
 }
 

@@ -2,6 +2,7 @@
 //! out.
 
 pub(crate) mod agent;
+pub(crate) mod announced;
 mod bring;
 mod check;
 mod generate;
@@ -35,6 +36,7 @@ use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use announced::Announced;
 pub use generate::Generated;
 pub use merge::Foreseen;
 pub use target::Target;
@@ -83,6 +85,8 @@ pub struct Shared {
     pub running_gates: GateTurns,
     /// What is about to land.
     pub foreseen: Foreseen,
+    /// What is being written into the spec in the user's checkout.
+    pub announced: Announced,
     /// What the working trees of the repository share is written by one command at a time.
     pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
@@ -248,7 +252,8 @@ impl Lanes {
                 let known = run.plan().clone();
                 let landed = run.records().filter(|(_, r)| r.state.passed()).map(|(s, _)| s.id.clone()).collect();
                 tasks.spawn_blocking(move || {
-                    let spec = tree::look_at_plan(&shared.work, &known, &landed);
+                    let ours = shared.announced.beside(&known, landed);
+                    let spec = tree::look_at_plan(&shared.work, &known, &ours);
                     shared.say(Fact::PlanChecked { spec });
                 });
             }

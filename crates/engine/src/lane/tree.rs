@@ -1,6 +1,5 @@
 //! The lane's tree: checkpoint, inspection, landing, going back; and the spec's file in it.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use ralphloop_core::plan::{Plan, WorkState};
 use ralphloop_core::policy::Place;
 use tokio_util::sync::CancellationToken;
 
+use super::announced::Ours;
 use super::message::{Message, trailer_id};
 use super::{Marking, Parts, SpecFile};
 use crate::files::{self, FileError};
@@ -26,8 +26,8 @@ use crate::work::{self, WorkRef};
 /// How long a commit may go on once the run is to stop.
 const LANDING_GRACE: Duration = Duration::from_secs(5);
 
-/// What became of the spec since it was read as `known`; `landed` are the stories that this run has ticked itself.
-pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<StoryId>) -> PlanChange {
+/// What became of the spec since it was read as `known`, beside what the run has written itself.
+pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, ours: &Ours) -> PlanChange {
     let reading = work::load(work).map_err(|e| e.to_string()).and_then(|files| {
         let mut reading = ralphloop_spec::read(&files).map_err(|e| e.to_string())?;
         // What only a commit tells was known before, and no file says otherwise.
@@ -38,21 +38,10 @@ pub(crate) fn look_at_plan(work: &WorkRef, known: &Plan, landed: &BTreeSet<Story
         Ok(reading)
     });
     match reading {
-        Ok(reading) if same_but_for_ticks(&reading.plan, known, landed) => PlanChange::Same,
+        Ok(reading) if ours.is_all_that_changed(&reading.plan, known) => PlanChange::Same,
         Ok(reading) => PlanChange::Changed { plan: Box::new(reading.plan) },
         Err(message) => PlanChange::Unreadable { message },
     }
-}
-
-/// What landings wrote of their stories is no edit, and what a person does to one that is done changes nothing.
-fn same_but_for_ticks(now: &Plan, known: &Plan, landed: &BTreeSet<StoryId>) -> bool {
-    let mut now = now.clone();
-    for story in now.stories.iter_mut().filter(|s| landed.contains(&s.id) && s.state == WorkState::Done) {
-        if let Some(before) = known.story(&story.id) {
-            story.clone_from(before);
-        }
-    }
-    now == *known
 }
 
 fn reconcile(parts: &Parts, attempt: &AttemptId, landed: bool) -> Result<(SpecState, Reconciled), FileError> {
@@ -344,7 +333,9 @@ async fn try_to_land(
     };
     let landed = parts.repository.land(&checkpoint, &landing).await?;
     if parts.place == Place::Worktrees {
-        publish(parts, &checkpoint, &landed, &kept_under).await?;
+        shared.announced.landing(&attempt.story);
+        let published = publish(parts, &checkpoint, &landed, &kept_under).await;
+        published.inspect_err(|_| shared.announced.withdraw(&attempt.story))?;
     }
     // What lies outside of the working tree was not written by the landing. Other lanes may have marked their own meanwhile.
     match parts.spec {

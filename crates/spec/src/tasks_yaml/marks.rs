@@ -43,7 +43,9 @@ pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
     let mut warnings = Vec::new();
     let flag = flag(node);
     let flagged = flag.map(|(name, value)| flag_state(name, value, &mut warnings));
-    let status_node = node.get("status").filter(|status| status.word().is_some());
+    // A text over several lines is no state, and whoever wrote it wants it back.
+    let is_one_line = |status: &&Node| !status.token(text).contains(['\n', '\r']);
+    let status_node = node.get("status").filter(|status| status.word().is_some()).filter(is_one_line);
     let status = status_node.and_then(Node::word).map(words::state);
     let state = match (flagged, status) {
         (Some(WorkState::Done), _) => WorkState::Done,

@@ -34,6 +34,13 @@ fn b12_unknown_keys_and_layout_survive_a_mark() {
 }
 
 #[test]
+fn a_status_of_several_lines_is_prose_and_stays() {
+    let source = "tasks:\n  - title: Lamp\n    status: 'waits for the bulb\n      that was ordered'\n";
+    let after = marked(Scheme::Yaml, source, "t1");
+    assert_eq!(after, source.replace("Lamp\n", "Lamp\n    completed: true\n"));
+}
+
+#[test]
 fn what_is_done_stays_as_it_is() {
     let source = "## 1. A\n- [X] 1.1 a\n";
     assert_eq!(marked(Scheme::OpenSpec, source, "1.1"), source);
