@@ -36,7 +36,7 @@ fn b12_unknown_keys_and_layout_survive_a_mark() {
 #[test]
 fn a_status_of_several_lines_is_prose_and_stays() {
     let source = "tasks:\n  - title: Lamp\n    status: 'waits for the bulb\n      that was ordered'\n";
-    let after = marked(Scheme::Yaml, source, "t1");
+    let after = marked(Scheme::Yaml, source, "s1");
     assert_eq!(after, source.replace("Lamp\n", "Lamp\n    completed: true\n"));
 }
 
