@@ -108,3 +108,34 @@ fn worktrees_of_a_killed_process_go_with_the_run_although_others_are_to_be_kept_
     landed_once(&scene, "S1", "a.txt");
     assert_eq!(worktrees(&scene), Vec::<String>::new(), "it lies in the folder of a run that is over");
 }
+
+#[test]
+fn a_worktree_that_was_moved_half_way_at_a_kill_is_moved_all_the_way() {
+    // The third waits for both, in the lane of the first, which the second has overtaken.
+    let script = AgentScript::new()
+        .story("Alpha lamp", [call().write("a.txt", "on").complete()])
+        .story("Beta lamp", [call().shell("sleep 1").write("b.txt", "on").complete()])
+        .story("Gamma lamp", [call().write("c.txt", "on").complete()]);
+    let third = story("S3", "Gamma lamp").after(&["S1", "S2"]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp"), story("S2", "Beta lamp"), third], &script);
+    killed_after(&scene, "checkout --quiet --detach", &["--jobs", "2", "--no-gates"]);
+    // Git writes the files first, then the index and where HEAD is.
+    let tip = scene.git(&["rev-parse", "main"]);
+    let moved: Vec<String> = worktrees(&scene)
+        .iter()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|lane| scene.git(&["-C", lane, "rev-parse", "HEAD"]) == tip)
+        .map(str::to_owned)
+        .collect();
+    assert!(!moved.is_empty());
+    for lane in &moved {
+        scene.git(&["-C", lane, "reset", "--quiet", "--mixed", "HEAD~1"]);
+        scene.git(&["-C", lane, "checkout", "--quiet", "HEAD", "--", "prd.json"]);
+        assert!(scene.git(&["-C", lane, "status", "--porcelain"]).starts_with("?? "), "a new file is there already");
+    }
+    scene.run(&["resume", "--headless"]).exits(0);
+    for (number, file) in (1..).zip(["a.txt", "b.txt", "c.txt"]) {
+        landed_once(&scene, &format!("S{number}"), file);
+    }
+    assert_eq!(worktrees(&scene), Vec::<String>::new());
+}

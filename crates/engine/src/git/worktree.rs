@@ -169,6 +169,14 @@ impl Repository {
         Ok(())
     }
 
+    /// The same where a move may have been cut off: files of the commit that it has left there, and git takes for somebody's,
+    /// are written again.
+    pub async fn move_on_over_files(&self, commit: &CommitId) -> Result<(), GitError> {
+        let checkout = ["checkout", "--quiet", "--force", "--detach", "--no-guess"];
+        self.write().args(checkout).arg(commit.as_str()).run().await?;
+        Ok(())
+    }
+
     /// Whether this git can do what working trees beside each other need.
     pub async fn merges_without_a_tree(&self) -> Result<bool, GitError> {
         Ok(self.version().await? >= MERGES_SINCE)

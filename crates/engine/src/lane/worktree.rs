@@ -48,15 +48,18 @@ fn pool_of(shared: &Shared) -> Option<Pool> {
 /// The worktree of a lane, made if it is not there.
 pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
-    let (site, is_new) = get_there(shared, lane).await?;
+    let (site, origin) = get_there(shared, lane).await?;
     let top = std::fs::canonicalize(site.top()).map_err(|e| format!("{}: {e}", site.top().display()))?;
     let (work, spec) = work_in(&shared.work, &shared.home.places().top, &top);
     let repository =
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
     let mut kept = None;
-    if !is_new && shared.home.keeps_no_checkpoint_of(&top) {
+    if origin != Origin::Made && shared.home.keeps_no_checkpoint_of(&top) {
         let name = git::found_refs(&shared.folder.id, lane);
         kept = repository.make_as_committed(&name).await.map_err(|e| text(&e))?;
+        if let Some(tip) = shared.target.tip().await.filter(|_| origin == Origin::Adopted) {
+            repository.move_on_over_files(&tip).await.map_err(|e| text(&e))?;
+        }
     }
     std::fs::create_dir_all(&work.project).map_err(|e| format!("{}: {e}", work.project.display()))?;
     let (environment, temporary) = environment(&shared.folder, lane)?;
@@ -75,13 +78,24 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
     })
 }
 
-/// The place of a lane's worktree, with that worktree in it, and whether it has just been made.
-async fn get_there(shared: &Shared, lane: LaneId) -> Result<(Site, bool), String> {
+/// Where the worktree of a lane comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// A process of this run that died has worked there.
+    Adopted,
+    /// It was kept in the pool, where nobody worked.
+    Kept,
+    /// It has just been made.
+    Made,
+}
+
+/// The place of a lane's worktree, with that worktree in it.
+async fn get_there(shared: &Shared, lane: LaneId) -> Result<(Site, Origin), String> {
     let (run, pool) = (&shared.folder.id, pool_of(shared));
     let there = Site::of_lane(&shared.folder, lane, pool.is_some()).map(|site| (site.see(&shared.home, run), site));
     let ours = there.filter(|(seen, _)| seen.to_open() != Some(Step::Take));
     let site = match ours {
-        Some((seen, site)) if seen.to_open().is_none() => return Ok((site, false)),
+        Some((seen, site)) if seen.to_open().is_none() => return Ok((site, Origin::Adopted)),
         Some((_, site)) => site,
         None => take(shared, lane, pool.as_ref()).map_err(|e| e.to_string())?,
     };
@@ -92,23 +106,23 @@ async fn get_there(shared: &Shared, lane: LaneId) -> Result<(Site, bool), String
         drop(site.close(&shared.home, run, None, Afterwards::Kept).await);
     }
     drop(turn);
-    made.map(|is_new| (site, is_new))
+    made.map(|origin| (site, origin))
 }
 
-async fn make(shared: &Shared, site: &Site) -> Result<bool, String> {
+async fn make(shared: &Shared, site: &Site) -> Result<Origin, String> {
     files::create_private_dir(&site::root(&shared.folder)).map_err(|e| e.to_string())?;
     let mut steps = Steps::of(site, &shared.home, &shared.folder.id);
-    let mut is_new = false;
+    let mut origin = Origin::Kept;
     while let Some(step) = steps.next(Seen::to_open).map_err(|e| e.to_string())? {
         match step {
             Step::Make => {
                 add(shared, site.top()).await?;
-                is_new = true;
+                origin = Origin::Made;
             }
             step => site.carry_out(step, &shared.home, None).await.map_err(|e| e.to_string())?,
         }
     }
-    Ok(is_new)
+    Ok(origin)
 }
 
 /// A place that nobody has: one of the pool, or the run's own if there is none.
