@@ -59,11 +59,12 @@ impl Announced {
 
     /// What a run that knows this plan, and that these have landed, need not take for an edit. What it knows by now is
     /// forgotten here.
-    pub(super) fn beside(&self, known: &Plan, landed: BTreeSet<StoryId>) -> Ours {
+    pub(super) fn beside(&self, known: &Plan, mut landed: BTreeSet<StoryId>) -> Ours {
         let mut announced = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         announced.landed.retain(|story| !landed.contains(story));
         announced.mended.retain(|story, written| known.story(story) != Some(&*written));
-        Ours { landed: announced.landed.union(&landed).cloned().collect(), mended: announced.mended.clone() }
+        landed.extend(announced.landed.iter().cloned());
+        Ours { landed, mended: announced.mended.clone() }
     }
 
     fn change(&self, how: impl FnOnce(&mut Ours)) {
