@@ -18,9 +18,9 @@ use crate::work::state::WorkState;
 
 /// How often a run gives a sign of life.
 pub(crate) const BEAT: Duration = Duration::from_secs(2);
-/// What is committed so many seconds after the last sign of life was not committed by the agent of that run: one beat,
-/// and a second for each of two times that are cut to whole ones.
-const SURELY_LATER: i64 = 4;
+/// What is done so long after the last sign of life was not done by that run or its agent: one beat, and a second for each of
+/// two times that are cut to whole ones.
+pub(crate) const SURELY_LATER: Duration = Duration::from_secs(4);
 
 /// Why the tree could not be put right. What is in it stays.
 #[derive(Debug, thiserror::Error)]
@@ -257,7 +257,7 @@ async fn refuse_if_committed_since(
 ) -> Result<(), AftermathError> {
     let (Some(base), Some(beat)) = (&checkpoint.head, folder.last_beat()) else { return Ok(()) };
     let beat = beat.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let since = i64::try_from(beat).unwrap_or(i64::MAX).saturating_add(SURELY_LATER);
+    let since = i64::try_from(beat.saturating_add(SURELY_LATER.as_secs())).unwrap_or(i64::MAX);
     let commits = repository.committed_after(base, since).await?;
     if commits.is_empty() {
         return Ok(());

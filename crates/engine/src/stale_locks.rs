@@ -1,21 +1,15 @@
 //! Locks that git of a dead run held when it was killed or the power went. Git leaves them to a person; but what a run was
 //! doing is known, so that it can be gone on with.
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
+use crate::aftermath::SURELY_LATER;
 use crate::git::Repository;
 use crate::runs::{RunFolder, StateFolder};
 
-/// A run gives a sign of life often enough that what is younger by this is not its doing.
-const SURELY_LATER: Duration = Duration::from_secs(4);
-
-/// Takes those locks away; says which. One that is younger than the dead runs' last sign of life, or that a git at work here or
+/// Takes those among `locks` away; says which. One that is younger than the dead runs' last sign of life, or that a git at work here or
 /// a run that is alive may hold, stays.
-pub(crate) fn clear(state: &StateFolder, home: &Repository) -> Vec<String> {
-    let locks = home.git_locks();
-    if locks.is_empty() {
-        return Vec::new();
-    }
+pub(crate) fn clear(locks: Vec<PathBuf>, state: &StateFolder, home: &Repository) -> Vec<String> {
     let (alive, dead): (Vec<RunFolder>, Vec<RunFolder>) =
         state.runs().unwrap_or_default().into_iter().partition(|run| run.live_process().is_some());
     let Some(last_sign) = dead.iter().filter_map(RunFolder::last_beat).max() else { return Vec::new() };

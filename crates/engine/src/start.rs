@@ -118,9 +118,10 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
     let mut warnings = Vec::new();
-    if !repository.git_locks().is_empty() {
+    let git_locks = repository.git_locks();
+    if !git_locks.is_empty() {
         end_leftovers(&state).await;
-        warnings.extend(stale_locks::clear(&state, &repository));
+        warnings.extend(stale_locks::clear(git_locks, &state, &repository));
     }
     aftermath::undo_half_advances(&state.runs()?, &repository).await?;
     own_commit::put_right(&repository, &work.id).await.map_err(|e| StartError::OwnCommit(Box::new(e)))?;

@@ -233,20 +233,23 @@ pub(crate) fn ready_mark(top: &Path) -> PathBuf {
     top.with_extension("ready")
 }
 
+/// Tells of a path whether it was brought into the worktree, as the mark beside it says.
+pub(crate) fn brought(top: &Path) -> impl Fn(&[u8]) -> bool + use<> {
+    let known = std::fs::read(ready_mark(top)).unwrap_or_default();
+    move |path| known.split(|byte| *byte == 0).any(|known| known == path)
+}
+
 /// Says that a worktree is to go, if it holds nothing that nothing else keeps; what was brought into it and is in no commit goes
 /// at once.
 async fn condemn(home: &Repository, lane: &Repository) -> Result<(), SiteError> {
     let top = lane.places().top.clone();
-    if let Ok(brought) = std::fs::read(ready_mark(&top)) {
-        let loose = lane.loose_files().await?;
-        let is_brought = |path: &[u8]| brought.split(|byte| *byte == 0).any(|known| known == path);
-        let loose = loose.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        for path in loose.filter(|path| is_brought(path)) {
-            let path = top.join(std::ffi::OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
-            // What cannot be removed stays, and is seen then.
-            let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
-            drop(if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) });
-        }
+    let (loose, is_brought) = (lane.loose_files().await?, brought(&top));
+    let loose = loose.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    for path in loose.filter(|path| is_brought(path)) {
+        let path = top.join(std::ffi::OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
+        // What cannot be removed stays, and is seen then.
+        let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());
+        drop(if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) });
     }
     match lane.unkept().await? {
         Some(first) => Err(SiteError::Holds { first }),

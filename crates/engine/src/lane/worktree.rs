@@ -287,7 +287,6 @@ pub(super) async fn close(parts: &Parts, lane: LaneId) -> Result<(), String> {
 /// Nothing is in the worktree but its commit, what was brought, and what git ignores.
 async fn is_as_brought(lane: &Repository) -> bool {
     let Ok(loose) = lane.loose_files().await else { return false };
-    let brought = std::fs::read(site::ready_mark(&lane.places().top)).unwrap_or_default();
-    let is_brought = |path: &[u8]| brought.split(|byte| *byte == 0).any(|known| known == path);
+    let is_brought = site::brought(&lane.places().top);
     loose.split(|byte| *byte == 0).all(|path| path.is_empty() || is_brought(path)) && lane.is_as_committed().await
 }
