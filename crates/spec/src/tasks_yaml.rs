@@ -38,7 +38,7 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
     let root =
         root.ok_or_else(|| SpecError::new(ErrorClass::EmptyFile, text.file, "the file holds nothing but comments"))?;
     let list = list(text, &root)?;
-    let dialect = Dialect::of(list);
+    let dialect = Dialect::of(text, list);
     let mut reader = Reader { text, dialect: &dialect, warnings: Vec::new() };
     let (mut stories, mut marks) = (Vec::new(), Vec::new());
     for (index, node) in list.iter().enumerate() {

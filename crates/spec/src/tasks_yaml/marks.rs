@@ -19,8 +19,9 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    pub(super) fn of(list: &[Node]) -> Self {
-        let used = |name: &&&str| list.iter().filter(|node| flag(node).is_some_and(|(key, _)| key == **name)).count();
+    pub(super) fn of(text: &Text<'_>, list: &[Node]) -> Self {
+        let is_flagged_by = |node: &Node, name: &str| flag(text, node).is_some_and(|(key, _)| key == name);
+        let used = |name: &&&str| list.iter().filter(|node| is_flagged_by(node, name)).count();
         let flag = FLAGS.iter().max_by_key(|name| used(name)).filter(|name| used(name) > 0);
         let words = || list.iter().filter_map(|node| node.first_word(&["status"]));
         let word = words().find(|word| words::state(word) == WorkState::Done);
@@ -28,8 +29,17 @@ impl Dialect {
     }
 }
 
-fn flag(node: &Node) -> Option<(&'static str, &Node)> {
-    FLAGS.iter().find_map(|name| node.entry(name).map(|(_, value)| (*name, value)))
+/// The flag of a task. Prose and lists under such a name are none.
+fn flag<'a>(text: &Text<'_>, node: &'a Node) -> Option<(&'static str, &'a Node)> {
+    named_like_a_flag(node).find(|(_, value)| is_flag(text, value))
+}
+
+fn named_like_a_flag(node: &Node) -> impl Iterator<Item = (&'static str, &Node)> {
+    FLAGS.iter().filter_map(|name| Some((*name, node.entry(name)?.1)))
+}
+
+fn is_flag(text: &Text<'_>, value: &Node) -> bool {
+    matches!(value.content, Content::Scalar { .. }) && is_one_line(text, value)
 }
 
 /// State, marks and warnings of a task.
@@ -41,11 +51,15 @@ pub(super) struct Done {
 
 pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
     let mut warnings = Vec::new();
-    let flag = flag(node);
+    let flag = flag(text, node);
+    for (name, value) in named_like_a_flag(node).filter(|(_, value)| !is_flag(text, value)) {
+        let kind =
+            if matches!(value.content, Content::Scalar { .. }) { "a text of several lines" } else { value.kind() };
+        warnings.push((Code::NonbooleanPasses, format!("{name} is {kind}, not true or false, and counts for nothing")));
+    }
     let flagged = flag.map(|(name, value)| flag_state(name, value, &mut warnings));
-    // A text over several lines is no state, and whoever wrote it wants it back.
-    let is_one_line = |status: &&Node| !status.token(text).contains(['\n', '\r']);
-    let status_node = node.get("status").filter(|status| status.word().is_some()).filter(is_one_line);
+    let status_node =
+        node.get("status").filter(|status| status.word().is_some()).filter(|status| is_one_line(text, status));
     let status = status_node.and_then(Node::word).map(words::state);
     let state = match (flagged, status) {
         (Some(WorkState::Done), _) => WorkState::Done,
@@ -77,6 +91,11 @@ pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
         _ => {}
     }
     Done { state, marks, warnings }
+}
+
+/// A text over several lines is no state, and whoever wrote it wants it back.
+fn is_one_line(text: &Text<'_>, node: &Node) -> bool {
+    !node.token(text).contains(['\n', '\r'])
 }
 
 /// Booleans of both versions of YAML; a text in quotes is none, but understood.
@@ -117,9 +136,6 @@ fn flag_mark(text: &Text<'_>, node: &Node, name: &str, value: &Node, is_done: bo
         "" => " true",
         _ => "true",
     };
-    if !matches!(value.content, Content::Scalar { .. }) {
-        return None;
-    }
     if token.is_empty() {
         // Nothing stands behind the colon of the key.
         let key = node.entry(name)?.0;
@@ -161,7 +177,8 @@ fn insertion(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Option<Mark> {
         open: "false",
         is_done: false,
     };
-    let name = dialect.flag;
+    // One under which prose stands is taken.
+    let name = std::iter::once(&dialect.flag).chain(FLAGS).find(|name| node.entry(name).is_none())?;
     if text.body.get(node.offset()..)?.starts_with('{') {
         let Content::Map(entries) = &node.content else { return None };
         let (_, last) = entries.last()?;

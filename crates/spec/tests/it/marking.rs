@@ -41,6 +41,13 @@ fn a_status_of_several_lines_is_prose_and_stays() {
 }
 
 #[test]
+fn prose_under_the_name_of_a_flag_stays() {
+    let source = "tasks:\n  - title: Lamp\n    completed: 'once the bulb\n      is there'\n";
+    let after = marked(Scheme::Yaml, source, "s1");
+    assert_eq!(after, source.replace("Lamp\n", "Lamp\n    passes: true\n"));
+}
+
+#[test]
 fn what_is_done_stays_as_it_is() {
     let source = "## 1. A\n- [X] 1.1 a\n";
     assert_eq!(marked(Scheme::OpenSpec, source, "1.1"), source);
