@@ -173,8 +173,8 @@ via() {{ exec 3<>/dev/tcp/127.0.0.1/${{HTTPS_PROXY##*:}}; printf "CONNECT %s HTT
 }} > seen.txt
 echo "<promise>COMPLETE</promise>"'"#
     ));
-    if std::path::Path::new("/usr/bin/bwrap").exists() {
-        std::os::unix::fs::symlink("/usr/bin/bwrap", scene.outside("tools/bwrap")).unwrap();
+    if std::path::Path::new(BWRAP).exists() {
+        std::os::unix::fs::symlink(BWRAP, scene.outside("tools/bwrap")).unwrap();
     }
     scene.set_env("RALPHLOOP_SANDBOX_BY", by);
     scene.write("ralphloop.toml", format!("sandbox_hosts = [\"127.0.0.1:{named}\"]\n"));
@@ -192,6 +192,40 @@ echo "<promise>COMPLETE</promise>"'"#
             scene.read("seen.txt"),
             "named hello\nother refused\noutside refused\nby proxy HTTP/1.1 200\nby proxy HTTP/1.1 403\nby proxy HTTP/1.1 403\n"
         );
+    }
+}
+
+const BWRAP: &str = "/usr/bin/bwrap";
+
+/// Has bubblewrap make the sandbox; before each one this script does something.
+fn by_bubblewrap_after(scene: &mut Scene, script: &str) {
+    let program = scene.program("bwrap", &format!("#!/bin/sh\n{script}\nexec {BWRAP} \"$@\"\n"));
+    std::os::unix::fs::symlink(program, scene.outside("tools/bwrap")).unwrap();
+    scene.set_env("RALPHLOOP_SANDBOX_BY", "bubblewrap");
+}
+
+#[test]
+fn a_socket_that_closes_while_it_is_to_be_covered_keeps_nothing_from_starting() {
+    let mut scene = with_agent("echo on > lamp.txt");
+    let socket = scene.outside("home/server.sock");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    by_bubblewrap_after(&mut scene, &format!("rm -f {}", socket.display()));
+    let outcome = run(&scene, &[&["--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        outcome.exits(0);
+        assert!(!socket.exists(), "bubblewrap was not asked");
+    }
+}
+
+#[test]
+fn a_sandbox_that_can_no_more_be_made_is_not_the_storys_failure() {
+    let mut scene = with_agent("echo on > lamp.txt");
+    let refusal = "case \"$*\" in *bin/agent*) echo 'bwrap: No more namespaces' >&2; exit 1;; esac";
+    by_bubblewrap_after(&mut scene, refusal);
+    let outcome = run(&scene, &[&["--sandbox", "workspace"], ONCE].concat());
+    if sandboxed(&outcome) {
+        outcome.exits(6).says("bwrap: No more namespaces").says("ralphloop doctor");
+        assert!(!scene.path("lamp.txt").exists());
     }
 }
 

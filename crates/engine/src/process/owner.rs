@@ -17,7 +17,7 @@ use super::error::FailedStart;
 use super::leftover::{self, Ended, Leftover, MARK};
 use super::wire::{self, Ends, Request, Status};
 use super::{Call, Excess, Ownership, SpawnError, Stdin};
-use crate::sandbox::Porter;
+use crate::sandbox::{Confined, Porter, Way};
 
 /// How long a supervisor may take to start the child. It takes milliseconds; a machine that swaps takes seconds.
 const HANDSHAKE: Duration = Duration::from_mins(1);
@@ -74,6 +74,21 @@ enum State {
 
 impl Owner {
     pub(super) async fn start(call: &Call, cradle: &Cradle) -> Result<(Self, Pipes), SpawnError> {
+        let mut confined = call.confined.clone();
+        // A socket that its owner has closed can be covered no more, and need not be. There are fewer each time.
+        let are_fewer =
+            |confined: &mut Option<Box<Confined>>| confined.as_mut().is_some_and(|it| it.forget_what_is_gone());
+        are_fewer(&mut confined);
+        loop {
+            let started = Self::start_in(call, confined.as_deref(), cradle).await;
+            let was_refused = matches!(started, Err(SpawnError::NotConfined { .. }));
+            if !was_refused || !are_fewer(&mut confined) {
+                return started;
+            }
+        }
+    }
+
+    async fn start_in(call: &Call, confined: Option<&Confined>, cradle: &Cradle) -> Result<(Self, Pipes), SpawnError> {
         let mark = uuid::Uuid::now_v7().to_string();
         let mut env = call.env.resolve();
         env.insert(MARK.into(), OsString::from(&mark));
@@ -88,7 +103,7 @@ impl Owner {
             supervisor: cradle.program().program.clone(),
             problem,
         };
-        let (doors, outside) = match call.confined.as_ref().and_then(|confined| confined.reach.clone()) {
+        let (doors, outside) = match confined.and_then(|confined| confined.reach.clone()) {
             None => (None, None),
             Some(reach) => {
                 let pair = std::os::unix::net::UnixStream::pair();
@@ -102,15 +117,15 @@ impl Owner {
         let (mut this, pipes) = Self::launch(call, cradle, mark, outside)
             .map_err(|error| problem(format!("could not be started: {error}; reinstall ralphloop")))?;
         let (program, args) = (call.program.clone(), call.args.clone());
-        let (program, args, confinement) = match call.confined.clone() {
+        let (program, args, way) = match confined.cloned() {
             Some(confined) => confined.applied(&call.cwd, program, args, cradle.program()),
-            None => (program, args, None),
+            None => (program, args, Way::Free),
         };
         this.porter = doors;
         let request = Request {
             program,
             args,
-            confinement,
+            way,
             resources: call.resources,
             cwd: call.cwd.clone(),
             env: env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),

@@ -6,7 +6,7 @@
 //! its children, so a number it signals is never another's. On other systems it holds the child's group only: descendants
 //! that leave the group escape.
 use std::collections::BTreeSet;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
@@ -21,7 +21,7 @@ use super::nursery::empty;
 use super::resources::FIRST_LOOK;
 use super::tree::{self, Row};
 use super::wire::{self, Command, Ends, Status};
-use crate::sandbox::{self, Confinement};
+use crate::sandbox::{self, Confinement, Way};
 
 /// How long those who outlive the program may go on before they are asked to end: time for the last lines of a `tee`.
 const LEFTOVER_DRAIN: Duration = Duration::from_millis(250);
@@ -50,17 +50,34 @@ pub(super) fn supervise(ends: Ends) -> io::Result<()> {
     socket.write_all(&wire::line(&Status::Here { pid: getpid().as_raw_nonzero().get() })?)?;
     let Some(request) = wire::receive(&mut socket)? else { return Ok(()) };
     let mut command = request.command();
-    command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout).stderr(stderr);
+    command.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(stdout);
     let (mut objection, objecting) = io::pipe()?;
-    if let (Some(doors), None) = (&doors, &request.confinement) {
-        // A program of ours opens them in a sandbox that another program makes.
-        command.env(sandbox::DOORS, doors.as_raw_fd().to_string());
+    let is_put_in = request.way == Way::PutIn;
+    match request.way {
+        Way::Free => {
+            drop(objecting);
+            command.stderr(stderr);
+            before_start(&mut command, lead)?;
+        }
+        Way::GoesIn(confinement) => {
+            command.stderr(stderr);
+            go_in(&mut command, confinement, request.cwd, doors, objecting)?;
+        }
+        Way::PutIn => be_put_in(&mut command, stderr, doors, objecting)?,
     }
-    prepare(&mut command, request.confinement, request.cwd, doors, objecting)?;
     let started = become_subreaper().and_then(|()| spawn_to_be_killed_first(&mut command));
     // The streams are the child's alone from here on: we must not hold them open.
     drop(command);
     let child = match started.map(|child| Pid::from_raw(child.id().cast_signed())) {
+        Ok(Some(child)) if is_put_in => match wait_until_put_in(&mut objection)? {
+            Ok(()) => child,
+            Err(why) => {
+                // The one expected error is that they are gone.
+                let _ = kill_process_group(child, Signal::KILL);
+                socket.write_all(&wire::line(&Status::NotConfined { why })?)?;
+                return Ok(());
+            }
+        },
         Ok(Some(child)) => child,
         Ok(None) => return Err(io::Error::other("the child has no process id")),
         Err(error) => {
@@ -91,28 +108,58 @@ pub(super) fn supervise(ends: Ends) -> io::Result<()> {
     supervision.run()
 }
 
-/// What the child does before it becomes the program: it leads a session and group of its own, with no terminal and out of
-/// reach of Ctrl-C, whose number is its own; and it goes where it is confined, or says why it cannot.
-fn prepare(
+/// What every child does before it becomes the program: it leads a session and group of its own, with no terminal and out of
+/// reach of Ctrl-C, whose number is its own.
+fn lead() -> io::Result<()> {
+    Ok(rustix::process::setsid().map(drop)?)
+}
+
+/// It also goes where it is confined, or says why it cannot.
+fn go_in(
     command: &mut std::process::Command,
-    confinement: Option<Confinement>,
+    confinement: Confinement,
     cwd: std::path::PathBuf,
     doors: Option<OwnedFd>,
     mut objecting: io::PipeWriter,
 ) -> io::Result<()> {
     before_start(command, move || {
-        rustix::process::setsid()?;
-        let Some(confinement) = &confinement else {
-            if let Some(doors) = &doors {
-                rustix::io::fcntl_setfd(doors, rustix::io::FdFlags::empty())?;
-            }
-            return Ok(());
-        };
-        sandbox::enter(confinement, &cwd, doors.as_ref().map(OwnedFd::as_fd)).map_err(|refused| {
+        lead()?;
+        sandbox::enter(&confinement, &cwd, doors.as_ref().map(OwnedFd::as_fd)).map_err(|refused| {
             // The parent is told of an error by its number alone.
             drop(objecting.write_all(refused.to_string().as_bytes()));
             io::Error::from(io::ErrorKind::PermissionDenied)
         })
+    })
+}
+
+/// Another program is started, which makes the sandbox and starts ours in there: that one hands out the doors, and gives the
+/// program its standard error when its turn has come. What is said before is an objection.
+fn be_put_in(
+    command: &mut std::process::Command,
+    stderr: OwnedFd,
+    doors: Option<OwnedFd>,
+    objecting: io::PipeWriter,
+) -> io::Result<()> {
+    command.stderr(objecting).env(sandbox::STDERR, stderr.as_raw_fd().to_string());
+    if let Some(doors) = &doors {
+        command.env(sandbox::DOORS, doors.as_raw_fd().to_string());
+    }
+    before_start(command, move || {
+        lead()?;
+        for inherited in std::iter::once(&stderr).chain(&doors) {
+            rustix::io::fcntl_setfd(inherited, rustix::io::FdFlags::empty())?;
+        }
+        Ok(())
+    })
+}
+
+/// Listens until the program's turn has come; otherwise why the sandbox could not be made.
+fn wait_until_put_in(saying: &mut io::PipeReader) -> io::Result<Result<(), String>> {
+    let mut said = Vec::new();
+    io::BufReader::with_capacity(1, saying).read_until(sandbox::PUT_IN, &mut said)?;
+    Ok(match said.last() {
+        Some(&sandbox::PUT_IN) => Ok(()),
+        _ => Err(String::from_utf8_lossy(&said).trim().to_owned()),
     })
 }
 

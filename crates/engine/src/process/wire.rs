@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::tree;
 use super::{Excess, Ownership, Resources};
 use crate::descriptors;
-use crate::sandbox::Confinement;
+use crate::sandbox::Way;
 
 /// The longest request, in bytes; the kernel takes no more arguments than a few MiB either.
 const LONGEST_REQUEST: usize = 64 * 1024 * 1024;
@@ -32,8 +32,8 @@ pub(super) struct Request {
     pub(super) env: Vec<(OsString, OsString)>,
     /// How much of the machine it may use.
     pub(super) resources: Resources,
-    /// What its process has to enter before it begins.
-    pub(super) confinement: Option<Confinement>,
+    /// Where it is confined, and who sees to that.
+    pub(super) way: Way,
 }
 
 /// What the orchestrator wants.
@@ -117,9 +117,8 @@ impl Request {
             body.extend_from_slice(&length(bytes.len()));
             body.extend_from_slice(bytes.as_bytes());
         };
-        // Nothing for no confinement; one that could not be written would be malformed there, and nothing is started.
-        let confinement = self.confinement.as_ref().map(|inside| inside.encode().unwrap_or_else(|_| vec![0]));
-        put(OsStr::from_bytes(&confinement.unwrap_or_default()));
+        // One that could not be written is malformed there, and nothing is started.
+        put(OsStr::from_bytes(&self.way.encode().unwrap_or_default()));
         put(OsStr::from_bytes(&serde_json::to_vec(&self.resources).unwrap_or_default()));
         put(&self.program);
         put(self.cwd.as_os_str());
@@ -146,10 +145,7 @@ impl Request {
             rest = after;
             Some(OsString::from_vec(bytes.to_vec()))
         };
-        let confinement = match next()? {
-            none if none.is_empty() => None,
-            bytes => Some(Confinement::decode(bytes.as_bytes())?),
-        };
+        let way = Way::decode(next()?.as_bytes())?;
         let resources = serde_json::from_slice(next()?.as_bytes()).ok()?;
         let program = next()?;
         let cwd = next()?.into();
@@ -162,7 +158,7 @@ impl Request {
             env.push((name, next()?));
         }
         let args = std::iter::from_fn(next).collect();
-        Some(Self { program, args, cwd, env, resources, confinement })
+        Some(Self { program, args, cwd, env, resources, way })
     }
 }
 
@@ -255,7 +251,7 @@ pub(super) fn take_line<M: serde::de::DeserializeOwned>(inbox: &mut Vec<u8>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sandbox::{Network, Placed, What};
+    use crate::sandbox::{Confinement, Network, Placed, What};
     use std::io::Write as _;
 
     #[test]
@@ -266,7 +262,7 @@ mod tests {
             cwd: "/tmp/日本".into(),
             env: vec![("EMPTY".into(), "".into()), ("A".into(), "b=c".into())],
             resources: Resources { memory: Some(1 << 40), ..Resources::default() },
-            confinement: Some(Confinement {
+            way: Way::GoesIn(Confinement {
                 placed: vec![Placed {
                     path: OsString::from_vec(b"/a\xff".to_vec()),
                     what: What::From { source: "/b".into(), writable: true },
@@ -324,7 +320,7 @@ mod tests {
             cwd: "/".into(),
             env: Vec::new(),
             resources: Resources::default(),
-            confinement: None,
+            way: Way::Free,
         };
         let frame = request.encode();
         for end in 4..frame.len() {

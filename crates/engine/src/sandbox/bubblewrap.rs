@@ -25,7 +25,7 @@ pub(crate) fn wrapped(
         all.push("--unshare-net".into());
     }
     all.extend(["--ro-bind", "/", "/", "--dev", "/dev"].map(Into::into));
-    for placed in confinement.placed.iter().filter(|placed| !placed.covers_nothing()) {
+    for placed in &confinement.placed {
         match &placed.what {
             What::From { source, writable } => {
                 all.push(if *writable { "--bind" } else { "--ro-bind" }.into());
@@ -64,8 +64,6 @@ mod tests {
                 Placed { path: "/home/a".into(), what: What::Empty { open: true } },
                 Placed { path: "/home/a/tree".into(), what: What::From { source: "/w".into(), writable: true } },
                 Placed { path: "/home/a/tree/.git".into(), what: read("/home/a/tree/.git") },
-                // A socket that is gone by now.
-                Placed { path: "/home/a/tree/socket".into(), what: read("/blank") },
             ],
             network: Network::Own,
         };

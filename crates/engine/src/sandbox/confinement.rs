@@ -48,7 +48,18 @@ pub(crate) enum Network {
     Doors(Vec<u16>),
 }
 
-impl Confinement {
+/// How a program comes to where it is confined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Way {
+    /// It is not confined.
+    Free,
+    /// Its process goes in before it becomes the program.
+    GoesIn(Confinement),
+    /// What is started in its place puts it in, where our own program says when that is done.
+    PutIn,
+}
+
+impl Way {
     /// For the way to the supervisor.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, postcard::Error> {
         postcard::to_stdvec(self)
@@ -56,6 +67,15 @@ impl Confinement {
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
+    }
+}
+
+impl Confinement {
+    /// Leaves out what covers something that is gone by now; whether there was any.
+    pub(super) fn forget_what_is_gone(&mut self) -> bool {
+        let before = self.placed.len();
+        self.placed.retain(|placed| !placed.covers_nothing());
+        self.placed.len() < before
     }
 }
 

@@ -21,8 +21,7 @@ use std::path::{Path, PathBuf};
 
 use ralphloop_agent::client::{Agent, Format, KNOWN, KnownClient};
 
-pub(crate) use confinement::Confinement;
-pub(crate) use confinement::Network;
+pub(crate) use confinement::{Confinement, Network, Way};
 #[cfg(test)]
 pub(crate) use confinement::{Placed, What};
 pub(crate) use enter::enter;
@@ -31,7 +30,7 @@ pub(crate) use porter::Porter;
 pub(crate) use reach::Reach;
 pub use reach::{Host, NoHost};
 pub use trial::{Tried, Unavailable};
-pub(crate) use within::{DOORS, become_the_program};
+pub(crate) use within::{DOORS, PUT_IN, STDERR, become_the_program};
 
 use crate::files::{self, FileError};
 use crate::git::Places;
@@ -249,19 +248,24 @@ impl std::fmt::Display for Sandbox {
 }
 
 impl Confined {
-    /// What is to be started, and what its process has to enter by itself.
+    /// Leaves out what covers something that is gone by now; whether there was any.
+    pub(crate) fn forget_what_is_gone(&mut self) -> bool {
+        self.confinement.forget_what_is_gone()
+    }
+
+    /// What is to be started, and how it comes inside.
     pub(crate) fn applied(
         self,
         cwd: &Path,
         program: OsString,
         args: Vec<OsString>,
         supervisor: &SupervisorProgram,
-    ) -> (OsString, Vec<OsString>, Option<Confinement>) {
+    ) -> (OsString, Vec<OsString>, Way) {
         match self.mechanism {
-            Mechanism::Namespaces => (program, args, Some(self.confinement)),
+            Mechanism::Namespaces => (program, args, Way::GoesIn(self.confinement)),
             Mechanism::Bubblewrap => {
                 let (program, args) = bubblewrap::wrapped(&self.confinement, cwd, program, args, supervisor);
-                (program, args, None)
+                (program, args, Way::PutIn)
             }
         }
     }
