@@ -45,6 +45,7 @@ pub(crate) fn document(text: &Text<'_>) -> Result<Document, SpecError> {
             .with_help("write title: … into the front matter")
     })?;
     let status = front.root.get("status").and_then(Node::word);
+    refuse_a_status_of_several_lines(text, &front, &id)?;
     let state = status.map_or(WorkState::Todo, words::state);
     let criteria = Criteria::of(text, &outline, &id, front.end);
     warnings.extend(criteria.warnings);
@@ -103,6 +104,18 @@ fn links(front: &Node) -> String {
     };
     let known = [("references", "References"), ("documentation", "Documentation"), ("modified_files", "Files")];
     known.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Such a one has mostly swallowed what stands below it, which a mark would take away.
+fn refuse_a_status_of_several_lines(text: &Text<'_>, front: &Front, id: &str) -> Result<(), SpecError> {
+    match front.root.get("status") {
+        Some(status) if !status.is_one_line(text) => {
+            let message = format!("the status of {id:?} goes on over several lines");
+            let error = SpecError::new(ErrorClass::WrongType, text.file, message).at_line(status.line());
+            Err(error.with_help("close its quotes on the same line"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The status; where there is none, the place for it, in a line of its own at the end of the front matter.
@@ -271,6 +284,14 @@ mod tests {
             marked("---\r\nid: a-1\r\nstatus:\r\ntitle: A\r\n---\r\n", "a-1"),
             "---\r\nid: a-1\r\nstatus: Done\r\ntitle: A\r\n---\r\n"
         );
+    }
+
+    #[test]
+    fn a_status_whose_quotes_are_not_closed_is_refused_at_its_line() {
+        let source = "---\nid: a-1\ntitle: A\nstatus: \"To Do\nlabels: [x]\nnote: \"b\"\n---\n";
+        let source = source.replace("note: \"b\"", "note: b\"");
+        let error = mark_done(Scheme::Backlog, source.as_bytes(), "a-1").unwrap_err().to_string();
+        assert!(error.contains("several lines") && error.contains(":4"), "{error}");
     }
 
     #[test]

@@ -59,6 +59,11 @@ impl Node {
         text.body.get(self.start..self.end).unwrap_or_default().trim_end()
     }
 
+    /// It does not go on below: a text over several lines is no state, and whoever wrote it wants it back.
+    pub(crate) fn is_one_line(&self, text: &Text<'_>) -> bool {
+        !self.token(text).contains(['\n', '\r'])
+    }
+
     /// Null, or nothing at all.
     pub(crate) fn is_null(&self) -> bool {
         matches!(&self.content, Content::Scalar { text, plain: true } if matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"))

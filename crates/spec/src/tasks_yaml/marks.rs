@@ -39,7 +39,7 @@ fn named_like_a_flag(node: &Node) -> impl Iterator<Item = (&'static str, &Node)>
 }
 
 fn is_flag(text: &Text<'_>, value: &Node) -> bool {
-    matches!(value.content, Content::Scalar { .. }) && is_one_line(text, value)
+    matches!(value.content, Content::Scalar { .. }) && value.is_one_line(text)
 }
 
 /// State, marks and warnings of a task.
@@ -59,7 +59,7 @@ pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
     }
     let flagged = flag.map(|(name, value)| flag_state(name, value, &mut warnings));
     let status_node =
-        node.get("status").filter(|status| status.word().is_some()).filter(|status| is_one_line(text, status));
+        node.get("status").filter(|status| status.word().is_some()).filter(|status| status.is_one_line(text));
     let status = status_node.and_then(Node::word).map(words::state);
     let state = match (flagged, status) {
         (Some(WorkState::Done), _) => WorkState::Done,
@@ -91,11 +91,6 @@ pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
         _ => {}
     }
     Done { state, marks, warnings }
-}
-
-/// A text over several lines is no state, and whoever wrote it wants it back.
-fn is_one_line(text: &Text<'_>, node: &Node) -> bool {
-    !node.token(text).contains(['\n', '\r'])
 }
 
 /// Booleans of both versions of YAML; a text in quotes is none, but understood.
