@@ -67,9 +67,11 @@ impl Kept {
         }
     }
 
-    /// Whether a directory was there, so that it is known whether git ignores it.
+    /// Whether a directory was there, so that it is known whether git ignores it. In one that was left alone nobody looked,
+    /// and all are as that is.
     pub(super) fn knows_directory(&self, path: &[u8]) -> bool {
         self.work().get(path).is_some_and(|entry| entry.node.is_directory())
+            || self.work().left_alone.iter().any(|left| is_within(path, left))
     }
 
     /// Whether git's configuration and its list of excluded paths are untouched.

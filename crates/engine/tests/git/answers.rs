@@ -58,3 +58,22 @@ async fn a_tracked_file_in_a_large_ignored_folder_is_kept_by_the_next_checkpoint
     repository.revert(&second).await.unwrap();
     assert_eq!(world.read("build/3"), "kept\n");
 }
+
+#[tokio::test]
+async fn a_large_ignored_folder_that_has_become_small_is_kept_again() {
+    let world = World::new();
+    let limits = ralphloop_engine::git::SnapshotLimits { ignored_files: 3, ..Default::default() };
+    let repository = world.open_at(&world.top, limits).await;
+    world.sh("mkdir -p build/deep; touch build/deep/1 build/deep/2 build/deep/3 build/deep/4");
+    for name in ["first", "second"] {
+        let large = repository.checkpoint(name).await.unwrap();
+        assert!(large.notes.iter().any(|note| note.contains("build")), "{:?}", large.notes);
+        repository.drop_checkpoint(&large).await.unwrap();
+    }
+    world.sh("rm build/deep/[234]; echo kept >build/deep/1");
+    let small = repository.checkpoint("small").await.unwrap();
+    assert_eq!(small.notes, Vec::<String>::new());
+    world.sh("echo changed >build/deep/1");
+    repository.revert(&small).await.unwrap();
+    assert_eq!(world.read("build/deep/1"), "kept\n");
+}
