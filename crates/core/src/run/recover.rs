@@ -70,7 +70,9 @@ impl Run {
         for story in retry {
             self.try_again(story);
         }
-        let asked: Vec<&StoryId> = retry.iter().filter(|story| self.tries_again(story)).collect();
+        // One that was asked for before and is still open is asked for once more.
+        let is_open = |story: &StoryId| self.record(story).is_some_and(|record| record.state == StoryState::Pending);
+        let asked: Vec<&StoryId> = retry.iter().filter(|story| is_open(story) || self.tries_again(story)).collect();
         let was = std::mem::replace(&mut self.activity, Activity::Working);
         // Whoever takes up a run that had ended may have done something about its agents.
         let cut_off = !matches!(was, Activity::Ended(_));
