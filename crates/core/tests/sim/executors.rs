@@ -210,7 +210,7 @@ impl World {
             }
         };
         if let Some(call) = call {
-            self.results.insert((call, check), (tree, result.clone()));
+            self.results.insert((call, check, tree), result.clone());
         }
     }
 

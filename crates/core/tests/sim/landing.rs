@@ -152,7 +152,9 @@ impl World {
         ground: Ground,
     ) -> Result<Fact, Breach> {
         self.quiet(slot, "a story lands")?;
-        let there = self.commit_of(&attempt.story).map(|c| (c.attempt.clone(), c.id.clone()));
+        // Its own commit is one also if a person has sent it back since.
+        let own = self.commits.iter().find(|commit| commit.attempt == attempt);
+        let there = own.or_else(|| self.commit_of(&attempt.story)).map(|c| (c.attempt.clone(), c.id.clone()));
         if let Some((by, commit)) = there {
             if by == attempt && self.planted != Some(Planted::LandsTwice) {
                 return Ok(Fact::Landed { attempt, commit, notes: Vec::new() });
@@ -231,11 +233,10 @@ impl World {
         let own = self.pinned.get(&attempt.story).copied().unwrap_or(0);
         let checks: Vec<CheckRef> = (0..self.gates).map(CheckRef::Gate).chain((0..own).map(CheckRef::Story)).collect();
         for check in &checks {
-            match self.results.get(&(key.clone(), *check)) {
-                Some((on, CheckResult::Passed)) if *on == tree => {}
-                Some((on, CheckResult::Passed)) => return not(&format!("{check:?} passed on another tree, {on}")),
-                Some((_, result)) => return not(&format!("{check:?} came to {result:?}")),
-                None => return not(&format!("{check:?} was not run")),
+            match self.results.get(&(key.clone(), *check, tree.clone())) {
+                Some(CheckResult::Passed) => {}
+                Some(result) => return not(&format!("{check:?} came to {result:?}")),
+                None => return not(&format!("{check:?} was not run on {tree}")),
             }
         }
         let Some(seen) = self.seen.get(&key) else { return not("nobody looked at the tree") };

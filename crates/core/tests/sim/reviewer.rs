@@ -57,9 +57,8 @@ impl World {
         };
         let own = self.pinned.get(&attempt.story).copied().unwrap_or(0);
         let mut checks = (0..self.gates).map(CheckRef::Gate).chain((0..own).map(CheckRef::Story));
-        let red = checks.find(
-            |check| !matches!(self.results.get(&(key.clone(), *check)), Some((on, CheckResult::Passed)) if *on == tree),
-        );
+        let red =
+            checks.find(|check| self.results.get(&(key.clone(), *check, tree.clone())) != Some(&CheckResult::Passed));
         red.map_or(Ok(()), |red| Err(format!("{attempt} is reviewed although {red:?} has not passed on {tree}")))
     }
 

@@ -95,7 +95,7 @@ pub(crate) struct World {
     pub(super) ends: BTreeMap<CallKey, AgentReport>,
     pub(super) seen: BTreeMap<CallKey, Seen>,
     /// What each check really said last of what a call left, and of which tree.
-    pub(super) results: BTreeMap<(CallKey, CheckRef), (TreeId, CheckResult)>,
+    pub(super) results: BTreeMap<(CallKey, CheckRef, TreeId), CheckResult>,
     pub(super) baselines: BTreeMap<(StoryId, usize, CheckRef), CheckResult>,
     pub(super) cache: BTreeMap<(TreeId, CheckRef, StoryId), CheckResult>,
     /// Each agent has a provider of its own.

@@ -252,8 +252,11 @@ impl Lanes {
                 let known = run.plan().clone();
                 let landed = run.records().filter(|(_, r)| r.state.passed()).map(|(s, _)| s.id.clone()).collect();
                 tasks.spawn_blocking(move || {
+                    // While a landing moves the checkout on, its files are half there.
+                    let turn = shared.git_turn.blocking_lock();
                     let ours = shared.announced.beside(&known, landed);
                     let spec = tree::look_at_plan(&shared.work, &known, &ours);
+                    drop(turn);
                     shared.say(Fact::PlanChecked { spec });
                 });
             }
