@@ -494,7 +494,17 @@ pub(crate) async fn put_back(
     let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
     if spec == SpecFile::Own {
         // A spec behind a link that leads out of the working tree is in no checkpoint.
-        SpecState::kept(&folder.spec_before(attempt)).and_then(|before| before.restore()).map_err(|e| e.to_string())?;
+        let before = SpecState::kept(&folder.spec_before(attempt));
+        let restored = before.and_then(|before| {
+            if repository.is_worktree_of_ours() {
+                // What lies in it is tracked, and came back with the checkpoint: that is of a newer commit, if a merge was
+                // cut off before it was noted how the spec reads there.
+                before.restore_outside(&repository.places().top)
+            } else {
+                before.restore()
+            }
+        });
+        restored.map_err(|e| e.to_string())?;
     }
     forget(repository, folder, attempt, &checkpoint).await;
     Ok((kept, revert_notes(&report)))

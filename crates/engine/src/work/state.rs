@@ -145,6 +145,12 @@ impl WorkState {
         Ok(())
     }
 
+    /// The same, but for files below `top`.
+    pub(crate) fn restore_outside(&self, top: &Path) -> Result<(), FileError> {
+        let files = self.files.iter().filter(|(path, _)| path_below(path, top).is_none()).cloned().collect();
+        Self { files, leading: self.leading.clone() }.restore()
+    }
+
     /// The paths relative to `top`, links followed; those outside of it are left out.
     pub(crate) fn paths_below(&self, top: &Path) -> Vec<PathBuf> {
         self.files.iter().filter_map(|(path, _)| path_below(path, top)).collect()
