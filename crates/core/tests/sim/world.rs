@@ -94,7 +94,7 @@ pub(crate) struct World {
     /// How each call really ended.
     pub(super) ends: BTreeMap<CallKey, AgentReport>,
     pub(super) seen: BTreeMap<CallKey, Seen>,
-    /// What each check really said last of what a call left, and of which tree.
+    /// What each check really said last of a tree, of what a call left.
     pub(super) results: BTreeMap<(CallKey, CheckRef, TreeId), CheckResult>,
     pub(super) baselines: BTreeMap<(StoryId, usize, CheckRef), CheckResult>,
     pub(super) cache: BTreeMap<(TreeId, CheckRef, StoryId), CheckResult>,

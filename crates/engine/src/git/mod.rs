@@ -331,12 +331,12 @@ impl Repository {
         self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner).look.clone()
     }
 
-    /// The newest look, if there was not even time for a person to change something since.
     /// It is one of the working trees that we have made, beside the user's checkout.
     pub(crate) fn is_worktree_of_ours(&self) -> bool {
         self.shared.scope == Scope::Worktree
     }
 
+    /// The newest look, if there was not even time for a person to change something since.
     fn look_of_just_now(&self) -> Option<(Arc<Listing>, Looked)> {
         let memory = self.shared.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.look.clone().zip(memory.looked.filter(|looked| looked.is_just_now()))

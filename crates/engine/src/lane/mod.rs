@@ -87,7 +87,8 @@ pub struct Shared {
     pub foreseen: Foreseen,
     /// What is being written into the spec in the user's checkout.
     pub announced: Announced,
-    /// What the working trees of the repository share is written by one command at a time.
+    /// What the working trees of the repository share is written by one command at a time, and the spec in the user's checkout
+    /// is read while none does.
     pub git_turn: tokio::sync::Mutex<()>,
     /// The user's time zone.
     pub zone: TimeZone,
