@@ -113,6 +113,7 @@ impl Effect {
             | Self::StartAgent { attempt, .. }
             | Self::Inspect { attempt, .. }
             | Self::Review { attempt, .. }
+            | Self::Prepare { attempt, .. }
             | Self::Merge { attempt, .. }
             | Self::StopCheck { attempt }
             | Self::StopWork { attempt }
@@ -187,6 +188,14 @@ pub enum Effect {
         earlier: Vec<String>,
         /// The gates and checks that passed.
         passed: Vec<String>,
+    },
+    /// The attempt waits for its turn to land: do now what its merge will need of its work, as that call left it. Has no
+    /// answer, and whatever is asked for next waits for it.
+    Prepare {
+        /// The attempt.
+        attempt: AttemptId,
+        /// After which call.
+        call: CallNumber,
     },
     /// Bring the attempt's work, as that call left it, onto something else than what it stands on: `Merged`, `MergeFailed` or
     /// `Trespassed`.

@@ -159,7 +159,7 @@ pub struct Policy {
     /// Where agents work.
     #[serde(default)]
     pub place: Place,
-    /// Stories at once; more than one only in worktrees.
+    /// Stories at once, beside one whose turn it is to land; more than one only in worktrees.
     #[serde(default = "one_at_a_time")]
     pub jobs: NonZeroU32,
 }
@@ -178,7 +178,7 @@ impl Policy {
         }
     }
 
-    /// How many attempts may be under way at once.
+    /// How many attempts may be worked on at once.
     pub fn lanes(&self) -> usize {
         match self.place {
             Place::Checkout => 1,

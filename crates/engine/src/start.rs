@@ -249,6 +249,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
         foreseen: Foreseen::default(),
         announced: Announced::default(),
         git_turn: tokio::sync::Mutex::default(),
+        filling: tokio::sync::Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)),
         zone: TimeZone::system(),
         inbox: inbox.clone(),
         notices: notices.clone(),

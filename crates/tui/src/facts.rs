@@ -293,7 +293,8 @@ pub fn doing(attempt: &Attempt, run: &Run) -> String {
             format!("checks the base: {check}")
         }
         Phase::Checkpointing => "takes the checkpoint".to_owned(),
-        Phase::Held { .. } => "waits for the provider".to_owned(),
+        Phase::Held { .. } if run.waits_for_agents(attempt) => "waits for the provider".to_owned(),
+        Phase::Held { .. } => "waits until another agent is through".to_owned(),
         Phase::Agent { call } => {
             let who = match &attempt.agent {
                 Some(agent) if run.chain().len() > 1 || attempt.leg().is_some() => agent.as_str(),

@@ -289,7 +289,8 @@ settings! {
         provider_backoff: Vec<Duration> = Vec::new(), File "T", "2s, 6s, 18s and so on, up to 5m";
     }
     "Working trees" {
-        /// Stories at once. More than one are worked on in worktrees, each in its own, and land one after the other.
+        /// Stories at once, beside one that lands. More than one are worked on in worktrees, each in its own, and land one after
+        /// the other.
         jobs: Jobs = Jobs(NonZeroU32::MIN), Flag "N";
         /// Let the agent work in a worktree of its own, and not in the checkout.
         worktree: bool = false, Flag "BOOL";
@@ -377,7 +378,7 @@ settings! {
         budget_margin: u32 = 10, File "PERCENT";
     }
     "Time limits" {
-        /// The time that git, openspec and other helper commands have.
+        /// The time that git, openspec and other helper commands have; a git that fills a worktree has ten times that.
         command_timeout: Duration = Duration::from_secs(30), Flag "T";
         /// The time that one gate or check has.
         gate_timeout: Duration = Duration::from_mins(10), Flag "T";

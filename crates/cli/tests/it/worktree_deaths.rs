@@ -87,7 +87,7 @@ fn a_worktree_that_git_was_ended_in_the_middle_of_is_not_taken_for_whole() {
     scene.commit_all("A file that takes its time");
     scene.git(&["config", "filter.slow.smudge", "trap '' TERM; sleep 100"]);
     let flags = ["--worktree", "--worktree-folder", folder.to_str().unwrap(), "--no-gates"];
-    run(&scene, &[&flags[..], &["--command-timeout", "2s"]].concat()).exits(6).says("did not end within");
+    run(&scene, &[&flags[..], &["--command-timeout", "1s"]].concat()).exits(6).says("did not end within");
     assert_eq!((worktrees(&scene), places(&folder)), (Vec::new(), Vec::new()), "what was begun is gone at the end");
     scene.git(&["config", "filter.slow.smudge", "cat"]);
     run(&scene, &[&flags[..], &["--resume"]].concat()).exits(0);

@@ -195,7 +195,7 @@ impl Attempt {
     fn is_on_its_way(&self) -> bool {
         match &self.phase {
             Phase::Merging(_) | Phase::Landing(_) => true,
-            Phase::Checking(checking) => checking.merged.is_some(),
+            Phase::Checking(checking) => checking.is_of_merged_tree(),
             _ => false,
         }
     }

@@ -124,6 +124,11 @@ pub struct Checking {
 }
 
 impl Checking {
+    /// They are of a tree that was merged, with which the attempt stands in line to land.
+    pub fn is_of_merged_tree(&self) -> bool {
+        self.merged.is_some()
+    }
+
     /// The check that is running.
     pub fn current(&self) -> Option<CheckRef> {
         self.queue.front().copied()
@@ -249,12 +254,12 @@ impl Attempt {
         matches!(self.phase, Phase::Beginning | Phase::Baseline { .. } | Phase::Checkpointing | Phase::Held { .. })
     }
 
-    /// Its agent is to be called once the provider need not be waited for.
+    /// Its agent is to be called once the provider need not be waited for, and a place is free.
     pub(super) fn is_held(&self) -> bool {
         matches!(self.phase, Phase::Held { .. })
     }
 
-    /// Nothing is done for it: it waits for the provider, or for its turn to land.
+    /// Nothing is done for it: it waits for the provider or a place, or for its turn to land.
     pub(super) fn rests(&self) -> bool {
         matches!(self.phase, Phase::Held { .. } | Phase::Queued(_))
     }
@@ -473,13 +478,11 @@ impl Run {
         let mut effects = self.lose_candidate(id);
         // A clock that was set back makes no wait longer.
         self.heed_the_clock();
-        let brief = Box::new(brief);
-        if let Some(agent) = self.agent_for_call(id, &brief).cloned() {
-            effects.push(self.call_agent(id, call, agent, brief));
-            return effects;
+        self.phase(id, Phase::Held { call, brief: Box::new(brief) });
+        effects.extend(self.call_the_held());
+        if self.attempt(id).is_some_and(|attempt| self.waits_for_agents(attempt)) {
+            effects.extend(self.hold_on());
         }
-        self.phase(id, Phase::Held { call, brief });
-        effects.extend(self.hold_on());
         effects
     }
 

@@ -34,8 +34,15 @@ impl Run {
         if let Some(put_back) = self.may_not_land(id) {
             return put_back;
         }
+        let call = proof.call;
         self.phase(id, Phase::Queued(Box::new(proof)));
-        self.next_landing()
+        let mut effects = self.next_landing();
+        let waits = |attempt: &Attempt| matches!(attempt.phase, Phase::Queued(_)) && attempt.merges == 0;
+        if self.mends(id).is_none() && self.attempt(id).is_some_and(waits) {
+            effects.push(Effect::Prepare { attempt: id.clone(), call });
+        }
+        effects.extend(self.go_on());
+        effects
     }
 
     /// The work stands on the newest commit.

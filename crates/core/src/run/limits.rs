@@ -7,7 +7,7 @@ use super::attempt::AfterRevert;
 use super::chain::{Prospect, RESET_MARGIN, Until};
 use super::{Activity, Attempt, Phase, Run, Wait};
 use crate::effect::Effect;
-use crate::ids::AgentId;
+use crate::ids::{AgentId, AttemptId};
 use crate::outcome::{Bound, Outcome};
 use crate::units::Usd;
 
@@ -186,16 +186,22 @@ impl Run {
         }
     }
 
-    /// Makes the calls that were held while nobody could be called for them.
+    /// Makes the calls that were held, as far as there are agents and places for them by now.
     pub(super) fn call_the_held(&mut self) -> Vec<Effect> {
-        let held = |attempt: &Attempt| match &attempt.phase {
-            Phase::Held { call, brief } => {
-                Some((attempt.id.clone(), *call, self.agent_for_call(&attempt.id, brief)?.clone(), brief.clone()))
-            }
-            _ => None,
-        };
-        let held: Vec<_> = self.attempts.values().filter_map(held).collect();
-        held.into_iter().map(|(id, call, agent, brief)| self.call_agent(&id, call, agent, brief)).collect()
+        let held: Vec<_> = self.attempts.values().filter(|attempt| attempt.is_held()).map(|a| a.id.clone()).collect();
+        held.iter().filter_map(|id| self.call_if_possible(id)).collect()
+    }
+
+    fn call_if_possible(&mut self, id: &AttemptId) -> Option<Effect> {
+        let Phase::Held { call, brief } = &self.attempt(id)?.phase else { return None };
+        let agent = self.agent_for_call(id, brief).filter(|_| self.may_work(id))?.clone();
+        let (call, brief) = (*call, brief.clone());
+        Some(self.call_agent(id, call, agent, brief))
+    }
+
+    /// Its call is held, and not only for want of a place.
+    pub fn waits_for_agents(&self, attempt: &Attempt) -> bool {
+        matches!(&attempt.phase, Phase::Held { brief, .. } if self.agent_for_call(&attempt.id, brief).is_none())
     }
 
     /// Sees to it that the run wakes up for the calls that are held; if nobody will ever be there to be called for one, its
@@ -204,7 +210,7 @@ impl Run {
         match self.activity {
             Activity::Working | Activity::Waiting(_) => {}
             // A run that ends waits for nobody.
-            Activity::Ending(_) => return self.put_back(Attempt::is_held, NOBODY),
+            Activity::Ending(_) => return self.put_back(Self::waits_for_agents, NOBODY),
             // The next look at what there is to do sees to it.
             Activity::CheckingPlan | Activity::Ended(_) => return Vec::new(),
         }
@@ -218,14 +224,15 @@ impl Run {
 
     /// Puts back the attempts whose calls are held for nobody.
     pub(super) fn put_back_the_lost(&mut self) -> Vec<Effect> {
-        let lost = |attempt: &&Attempt| attempt.is_held() && !self.may_return(self.candidates(&attempt.id.story));
+        let lost =
+            |attempt: &&Attempt| self.waits_for_agents(attempt) && !self.may_return(self.candidates(&attempt.id.story));
         let lost: Vec<_> = self.attempts.values().filter(lost).map(|attempt| attempt.id.clone()).collect();
         lost.iter().flat_map(|id| self.revert(id, NOBODY, AfterRevert::Again)).collect()
     }
 
     /// The agents that held calls wait for.
     pub(super) fn held_for(&self) -> Vec<AgentId> {
-        let held = self.attempts.values().filter(|attempt| attempt.is_held());
+        let held = self.attempts.values().filter(|attempt| self.waits_for_agents(attempt));
         let all: BTreeSet<&AgentId> = held.flat_map(|attempt| self.candidates(&attempt.id.story)).collect();
         self.chain().iter().filter(|agent| all.contains(agent)).cloned().collect()
     }

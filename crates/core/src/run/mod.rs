@@ -273,22 +273,25 @@ impl Run {
     fn go_on(&mut self) -> Vec<Effect> {
         match &self.activity {
             Activity::Ending(outcome) if self.is_idle() => return vec![Effect::Finish { outcome: outcome.clone() }],
-            Activity::Ending(_) | Activity::Ended(_) => return Vec::new(),
+            Activity::Ending(_) => return self.call_the_held(),
+            Activity::Ended(_) => return Vec::new(),
             Activity::CheckingPlan | Activity::Working | Activity::Waiting(_) => {}
         }
         if let Some(outcome) = self.asked_to_end() {
             return self.end(outcome);
         }
-        let has_room = self.settling.is_empty() && self.attempts.len() < self.policy.lanes();
-        if self.activity == Activity::CheckingPlan || !has_room {
-            return Vec::new();
+        let mut effects = self.call_the_held();
+        if self.activity == Activity::CheckingPlan || !self.settling.is_empty() || !self.has_place() {
+            return effects;
         }
         self.heed_the_clock();
         if self.is_deserted() {
-            return self.hold(&self.chain.clone());
+            effects.extend(self.hold(&self.chain.clone()));
+            return effects;
         }
         self.activity = Activity::CheckingPlan;
-        vec![Effect::CheckPlan]
+        effects.push(Effect::CheckPlan);
+        effects
     }
 
     /// Nothing is under way.
@@ -323,14 +326,14 @@ impl Run {
         if !matches!(self.activity, Activity::Ending(_) | Activity::Ended(_)) {
             self.activity = Activity::Ending(outcome);
         }
-        let mut effects = self.put_back(Attempt::is_held, "the run ended while the provider was waited for");
+        let mut effects = self.put_back(Self::waits_for_agents, "the run ended while the provider was waited for");
         effects.extend(self.go_on());
         effects
     }
 
     /// Puts back those of the attempts under way that nothing is done for.
-    fn put_back(&mut self, which: impl Fn(&Attempt) -> bool, reason: &str) -> Vec<Effect> {
-        let ids: Vec<AttemptId> = self.attempts.values().filter(|a| which(a)).map(|a| a.id.clone()).collect();
+    fn put_back(&mut self, which: impl Fn(&Self, &Attempt) -> bool, reason: &str) -> Vec<Effect> {
+        let ids: Vec<AttemptId> = self.attempts.values().filter(|a| which(self, a)).map(|a| a.id.clone()).collect();
         ids.iter().flat_map(|id| self.revert(id, reason, AfterRevert::Again)).collect()
     }
 
@@ -351,7 +354,7 @@ impl Run {
     /// The same, and nothing more lands: what is under way comes to its end, and is kept and put back then.
     fn halt(&mut self, outcome: Outcome, known: bool) -> Vec<Effect> {
         self.halted = true;
-        let mut effects = self.put_back(Attempt::rests, landing::HALTED);
+        let mut effects = self.put_back(|_, attempt| attempt.rests(), landing::HALTED);
         effects.extend(self.end_alarmed(outcome, known));
         effects
     }

@@ -101,7 +101,7 @@ impl Run {
         }
         self.block_dependants();
         let mut effects = self.call_the_held();
-        while self.attempts.len() < self.policy.lanes() {
+        while self.has_place() {
             let Some(story) = self.next_story() else { break };
             if let Some(outcome) = self.bound_reached() {
                 // Whatever is under way may still land.
@@ -120,7 +120,7 @@ impl Run {
             effects.extend(self.hold(&held));
             return effects;
         }
-        if self.attempts.len() < self.policy.lanes()
+        if self.has_place()
             && let Some(waits) = self.rest()
         {
             effects.extend(waits);
@@ -137,7 +137,7 @@ impl Run {
     /// The agents that are waited for: by calls that are held, and, if there is room, by stories that could begin otherwise.
     fn held(&self) -> Vec<AgentId> {
         let mut all: BTreeSet<AgentId> = self.held_for().into_iter().collect();
-        if self.attempts.len() < self.policy.lanes() {
+        if self.has_place() {
             let ready = self.plan.stories.iter().filter(|story| self.is_ready(story));
             all.extend(ready.flat_map(|story| self.candidates(&story.id)).cloned());
         }
@@ -170,6 +170,21 @@ impl Run {
             record.reason = Some(reason);
         }
         self.exhausted(story)
+    }
+
+    /// Another story may begin. The one whose turn it is to land leaves its place to the next: agents that could work wait
+    /// for no landing.
+    pub(super) fn has_place(&self) -> bool {
+        let lands = self.policy.lanes() > 1 && self.first_in_line().is_some();
+        self.attempts.len() < self.policy.lanes() + usize::from(lands)
+    }
+
+    /// An agent may be called for the attempt, which is held: of the others no more are at work than leave a place. One that
+    /// comes back from the line finds its place taken.
+    pub(super) fn may_work(&self, id: &AttemptId) -> bool {
+        let lands = self.first_in_line().map(|attempt| &attempt.id);
+        let others = self.attempts.values().filter(|a| a.id != *id && !a.rests() && Some(&a.id) != lands);
+        others.count() < self.policy.lanes()
     }
 
     fn begin(&mut self, story: StoryId) -> Option<Effect> {

@@ -59,16 +59,40 @@ fn place_of(play: &Play, words: &str) -> usize {
 
 #[test]
 fn as_many_stories_begin_as_there_are_jobs_each_in_a_lane_of_its_own() {
-    let mut play = Play::new(vec![story("S1"), story("S2"), story("S3")], lanes(2)).agents([complete(), complete()]);
+    let stories = ["S1", "S2", "S3", "S4"].map(story).to_vec();
+    let mut play = Play::new(stories, lanes(2)).agents([complete(), complete(), complete()]);
     assert_eq!(
         play.open,
         [0, 1].map(|n| Effect::Begin { attempt: attempt(&format!("S{}", n + 1), 1), lane: LaneId(n) })
     );
-    // The lane that becomes free is used again.
+    let begins = |play: &mut Play, story: &str| match play.until_of(story, |e| matches!(e, Effect::Begin { .. })) {
+        Effect::Begin { lane, .. } => lane,
+        _ => unreachable!(),
+    };
+    // One that lands does not count.
+    play.until_of("S2", land);
+    assert_eq!(begins(&mut play, "S3"), LaneId(2));
     play.until_of("S2", land);
     play.answer();
-    let Effect::Begin { lane, .. } = play.until_of("S3", |e| matches!(e, Effect::Begin { .. })) else { unreachable!() };
-    assert_eq!(lane, LaneId(1));
+    // The lane that becomes free is used again.
+    assert_eq!(play.count("begin S4"), 0, "{:#?}", play.log);
+    play.until_of("S1", land);
+    assert_eq!(begins(&mut play, "S4"), LaneId(1));
+}
+
+#[test]
+fn an_agent_that_is_to_resolve_conflicts_waits_until_one_of_the_others_is_through() {
+    let mut play = Play::new(["S1", "S2", "S3"].map(story).to_vec(), lanes(2)).merges("S2", [conflicts()]);
+    play = play.agents([complete(), complete(), complete(), complete()]);
+    play.until_of("S1", agent);
+    play.until_of("S2", merge);
+    play.until_of("S3", agent);
+    play.until_of("S2", |e| matches!(e, Effect::Merge { .. }));
+    play.answer();
+    assert_eq!(play.count("agent S2#1 call 1"), 0, "S1 and S3 are at work: {:#?}", play.log);
+    play.until_of("S1", merge);
+    assert_eq!(play.count("agent S2#1 call 1"), 1, "S1 has its turn to land: {:#?}", play.log);
+    assert_eq!(play.end(), Outcome::Complete);
 }
 
 #[test]
@@ -375,9 +399,11 @@ fn a_story_that_is_taken_out_while_it_is_worked_on_keeps_its_checks_and_is_not_b
     for (call, lands) in [(complete(), true), (crash(), false)] {
         let mut play = Play::new(stories(), lanes(2)).agents([complete(), call, complete()]);
         play.until_of("S1", agent);
+        let edited = plan(vec![story("S2"), story("S3")]);
+        play.until_of("S2", |e| *e == Effect::CheckPlan);
+        play.answer_with(Fact::PlanChecked { spec: PlanChange::Changed { plan: Box::new(edited) } });
         play.until_of("S2", land);
         play.answer();
-        play.edit(vec![story("S2"), story("S3")]);
         play.until_of("S1", |e| if lands { land(e) } else { revert(e) });
         assert_eq!(play.count("check Story(0)") == 1, lands);
         play.answer();

@@ -417,7 +417,7 @@ impl Play {
                 return self.tell_now(Fact::Woke);
             }
             Effect::Finish { outcome } => Fact::RunEnded { outcome },
-            Effect::StopWork { .. } | Effect::StopCheck { .. } => return,
+            Effect::StopWork { .. } | Effect::StopCheck { .. } | Effect::Prepare { .. } => return,
         };
         self.tell(fact);
     }
@@ -508,6 +508,7 @@ fn words(effect: &Effect, now: Timestamp) -> String {
             format!("prepare {attempt} on {}", first.attempt)
         }
         Effect::StopCheck { attempt } => format!("stop the check of {attempt}"),
+        Effect::Prepare { attempt, .. } => format!("make {attempt} ready to be merged"),
         Effect::Settle { attempt } => format!("settle {attempt}"),
         Effect::Sleep { until } => format!("sleep {} s", until.since(now).as_secs()),
         Effect::Finish { outcome } => format!("finish {outcome:?}"),

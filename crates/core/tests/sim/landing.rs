@@ -20,6 +20,12 @@ fn conflicts() -> Vec<String> {
 }
 
 impl World {
+    /// What a merge will need is made of the work, which is left as it is.
+    pub(crate) fn prepare(&mut self, attempt: &AttemptId, slot: Slot) -> Result<(), Breach> {
+        self.quiet(slot, "work is made ready to be merged")?;
+        self.at_home(attempt, slot)
+    }
+
     pub(crate) fn merge(
         &mut self,
         rng: &mut Rng,

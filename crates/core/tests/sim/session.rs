@@ -454,7 +454,7 @@ impl Session {
     /// A worktree for what is to be done in that lane. Nothing, if the effect is answered or the process has died.
     fn reach(&mut self, effect: &Effect, slot: Slot) -> Result<bool, Breach> {
         let attempt = match effect {
-            Effect::StopWork { .. } | Effect::StopCheck { .. } => return Ok(true),
+            Effect::StopWork { .. } | Effect::StopCheck { .. } | Effect::Prepare { .. } => return Ok(true),
             _ => effect.attempt().filter(|_| slot != 0).cloned(),
         };
         let Some(attempt) = attempt else { return Ok(true) };
@@ -525,6 +525,7 @@ impl Session {
                 self.started(started, slot);
                 return Ok(());
             }
+            Effect::Prepare { attempt, .. } => return world.prepare(&attempt, slot),
             Effect::StopWork { attempt } => {
                 if world.stop_work(&attempt, slot) {
                     let (number, delay) = (world.lane(slot).number, rng.below(3000));

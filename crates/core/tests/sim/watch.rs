@@ -82,6 +82,15 @@ fn lanes(policy: &Policy, run: &Run) -> usize {
     Policy { place: run.policy().place, ..policy.clone() }.lanes()
 }
 
+/// It is merged, checked as merged, or landing.
+fn is_in_line(attempt: &Attempt) -> bool {
+    match &attempt.phase {
+        Phase::Merging(_) | Phase::Landing(_) => true,
+        Phase::Checking(checking) => checking.is_of_merged_tree(),
+        _ => false,
+    }
+}
+
 impl Watch {
     /// What somebody wants of the run is about to be taken in by it, and they know that it has been heard.
     pub(crate) fn heard(&mut self, said: &Fact, run: Option<&Run>) {
@@ -387,7 +396,8 @@ impl Watch {
             return Err(format!("{attempt} begins in {lane:?}, where {} is", other.id));
         }
         let most = lanes(policy, run);
-        if run.attempts().len() > most || lane.0 as usize >= most {
+        let lands = most > 1 && run.attempts().any(is_in_line);
+        if run.attempts().len() > most + usize::from(lands) || lane.0 as usize > most {
             return Err(format!("{attempt} begins in {lane:?} beside {} others", run.attempts().len() - 1));
         }
         if run.mends(attempt).is_some() {
@@ -405,6 +415,10 @@ impl Watch {
     }
 
     fn calls_agent(&mut self, attempt: &AttemptId, brief: &Brief, policy: &Policy, run: &Run) -> Result<(), Breach> {
+        let agents = run.attempts().filter(|a| matches!(a.phase, Phase::Agent { .. } | Phase::Reviewing(_))).count();
+        if agents > lanes(policy, run) {
+            return Err(format!("{attempt} calls its agent beside {} others", agents - 1));
+        }
         if !brief.repair.is_empty() {
             let repairs = self.repairs.entry(attempt.clone()).or_default();
             *repairs += 1;

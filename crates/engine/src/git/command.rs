@@ -21,6 +21,9 @@ pub(super) const OF_SUBMODULES_COMMITS_ONLY: &str = "--ignore-submodules=dirty";
 /// Bytes of output that a call may make, per stream, unless it says otherwise.
 const MAX_OUTPUT: usize = 256 * 1024 * 1024;
 
+/// By how much longer a command may take that writes every file of a working tree.
+const WRITING_A_TREE: u32 = 10;
+
 /// Waits between tries when another git holds a lock: one and a half seconds in all.
 const LOCK_RETRIES: [Duration; 5] = [
     Duration::from_millis(50),
@@ -151,6 +154,7 @@ impl Git {
             environment: Vec::new(),
             stdin: Vec::new(),
             max_output: MAX_OUTPUT,
+            timeout: self.timeout,
             runs_programs: false,
             walls: None,
             stop: CancellationToken::new(),
@@ -175,6 +179,7 @@ pub struct Command<'git> {
     environment: Vec<(OsString, OsString)>,
     stdin: Vec<u8>,
     max_output: usize,
+    timeout: Duration,
     runs_programs: bool,
     walls: Option<Walls>,
     stop: CancellationToken,
@@ -292,6 +297,13 @@ impl Command<'_> {
         self
     }
 
+    /// It writes every file of a working tree: it may take ten times as long as other commands.
+    #[must_use]
+    pub fn writes_a_tree(mut self) -> Self {
+        self.timeout = self.timeout.saturating_mul(WRITING_A_TREE);
+        self
+    }
+
     /// How many bytes it may write on either stream.
     #[must_use]
     pub fn max_output(mut self, bytes: usize) -> Self {
@@ -339,7 +351,7 @@ impl Command<'_> {
             .args(&self.options)
             .args(&self.args)
             .environment(environment)
-            .limits(Limits::total(self.git.timeout))
+            .limits(Limits::total(self.timeout))
             .capture(Capture::Full { max: self.max_output })
             .cancel(self.stop.clone())
             .ownership(if self.runs_programs { Ownership::Supervised } else { Ownership::Light });

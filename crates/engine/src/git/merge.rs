@@ -56,10 +56,17 @@ impl From<super::StoreError> for MergeError {
 pub struct Merging<'a> {
     /// The newer commit; one of the checkpoint's commit and the work's parent is an ancestor of it.
     pub onto: &'a CommitId,
-    /// The work as it was made a commit before its last merge, if nothing was added to it since.
+    /// The work as it was made a commit, if nothing was added to it since.
     pub work: Option<Work>,
+    /// How the work is kept.
+    pub keeping: Keeping<'a>,
+}
+
+/// How an attempt's work is made a commit.
+#[derive(Debug, Clone, Copy)]
+pub struct Keeping<'a> {
     /// The ref under which the work is kept as it is before the merge.
-    pub kept_under: &'a str,
+    pub under: &'a str,
     /// The message of that.
     pub message: &'a str,
     /// Files of the spec, relative to the top: they are the tool's, and are taken as the newer commit has them.
@@ -68,7 +75,19 @@ pub struct Merging<'a> {
 
 /// An attempt's work, before any merge, as a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Work(String);
+pub struct Work {
+    commit: String,
+    stands: Stands,
+}
+
+/// What the index and the working tree hold beside the work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Stands {
+    /// Nothing, but that these files of the spec are in the tree as the attempt left them.
+    Alone(Vec<PathBuf>),
+    /// What a merge brought, so that it can be taken out again.
+    Merged,
+}
 
 /// What a merge comes to, before the working tree is given it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,36 +108,66 @@ impl Repository {
         if let Some(why) = self.missing_frame() {
             return Err(MergeError::Broken { why });
         }
-        let was_merged = merging.work.is_some();
-        let work = if let Some(work) = merging.work {
-            // The index tells what the merge before brought, so that it can be taken out again.
-            self.restore_around_index(checkpoint).await?;
-            work
-        } else {
-            let record = self.record(&checkpoint.name)?;
-            let scan = self.scan(Some(Arc::clone(&record))).await?;
-            let scan = Arc::new(self.blocking(move |this| this.compare_contents(scan)).await?);
-            if record.head != scan.head {
-                self.keep_scan(&record, &scan, merging.kept_under, merging.message).await?;
-            }
-            self.restore_frame(checkpoint).await?;
-            self.take_spec_back(merging.spec).await?;
-            Work(self.commit_work(&record, &scan, &merging).await?)
+        let Merging { onto, work, keeping } = merging;
+        let work = match work {
+            Some(work) => work,
+            None => self.make_work(checkpoint, keeping).await?,
         };
-        let (tree, conflicts) = self.merge_trees(merging.onto, &work.0).await?;
-        Ok(Trial { work, tree, conflicts, was_merged })
+        let was_merged = match &work.stands {
+            Stands::Merged => {
+                self.restore_around_index(checkpoint).await?;
+                true
+            }
+            Stands::Alone(touched) => {
+                self.take_spec_back(touched).await?;
+                false
+            }
+        };
+        let keep = async {
+            if was_merged {
+                return Ok(());
+            }
+            self.write().args(["update-ref", keeping.under, &work.commit]).run().await.map(drop)
+        };
+        let (kept, merged) = tokio::join!(keep, self.merge_trees(onto, &work.commit));
+        kept?;
+        let (tree, conflicts) = merged?;
+        Ok(Trial { work: Work { stands: Stands::Merged, ..work }, tree, conflicts, was_merged })
+    }
+
+    /// Makes what differs from the checkpoint a commit, which the index holds then; the working tree stays as it is.
+    pub async fn make_work(&self, checkpoint: &Checkpoint, keeping: Keeping<'_>) -> Result<Work, MergeError> {
+        if let Some(why) = self.missing_frame() {
+            return Err(MergeError::Broken { why });
+        }
+        let record = self.record(&checkpoint.name)?;
+        let scan = self.scan(Some(Arc::clone(&record))).await?;
+        let scan = Arc::new(self.blocking(move |this| this.compare_contents(scan)).await?);
+        if record.head != scan.head {
+            self.keep_scan(&record, &scan, keeping.under, keeping.message).await?;
+        }
+        self.restore_frame(checkpoint).await?;
+        // What nobody has touched is as the index has it.
+        let is_touched = |file: &&PathBuf| scan.work.get(bytes_of(file)) != record.work.get(bytes_of(file));
+        let touched = keeping.spec.iter().filter(is_touched).cloned().collect();
+        let commit = self.commit_work(&record, &scan, keeping).await?;
+        Ok(Work { commit, stands: Stands::Alone(touched) })
     }
 
     /// Moves the working tree to the newer commit, checkpoints it there in place of where it stood, and gives it the merged
     /// tree.
     pub async fn take_merge(&self, checkpoint: &Checkpoint, onto: &CommitId, trial: &Trial) -> Result<(), MergeError> {
-        if trial.was_merged {
-            self.write().args(["read-tree", "--reset", "-u", onto.as_str()]).run().await?;
-        } else {
+        let move_tree = async {
+            if trial.was_merged {
+                return self.take_tree(onto.as_str()).await;
+            }
             // The index holds the work now, and the tree is the same.
-            self.move_tree(&trial.work.0, onto.as_str()).await?;
-        }
-        self.write().args(["update-ref", "--no-deref", "HEAD", onto.as_str()]).run().await?;
+            self.move_tree(&trial.work.commit, onto.as_str()).await
+        };
+        let move_head = self.write().args(["update-ref", "--no-deref", "HEAD", onto.as_str()]);
+        let (tree, head) = tokio::join!(move_tree, move_head.run());
+        tree?;
+        head?;
         self.checkpoint(&checkpoint.name).await?;
         Ok(self.move_tree(onto.as_str(), &trial.tree).await?)
     }
@@ -173,6 +222,9 @@ impl Repository {
 
     /// The spec's files as the index has them; those that it does not have are left alone.
     async fn take_spec_back(&self, spec: &[PathBuf]) -> Result<(), MergeError> {
+        if spec.is_empty() {
+            return Ok(());
+        }
         let index = super::index::Index::read(&self.places().git_dir, self.shared.hash).map_err(ScanError::from)?;
         let mut names: Vec<u8> = Vec::new();
         for file in spec.iter().filter(|file| index.has(bytes_of(file))) {
@@ -186,15 +238,15 @@ impl Repository {
         Ok(())
     }
 
-    /// Puts everything that could land into the index and makes a commit of it, kept under a ref: the working tree is about
-    /// to be moved away from it. What was there before stays reachable.
+    /// Puts everything that could land into the index and makes a commit of it, which is to be kept under a ref: the working
+    /// tree is about to be moved away from it. What was there before stays reachable.
     async fn commit_work(
         &self,
         record: &Arc<Record>,
         scan: &Arc<Scan>,
-        merging: &Merging<'_>,
+        keeping: Keeping<'_>,
     ) -> Result<String, MergeError> {
-        let spec: Vec<&[u8]> = merging.spec.iter().map(|file| bytes_of(file)).collect();
+        let spec: Vec<&[u8]> = keeping.spec.iter().map(|file| bytes_of(file)).collect();
         let mut names: Vec<u8> = Vec::new();
         for at in work_of(record, scan).into_iter().filter(|at| !spec.contains(&at.as_slice())) {
             names.extend_from_slice(&at);
@@ -206,21 +258,19 @@ impl Repository {
         }
         let answer = self.write().arg("write-tree").run().await?;
         let tree = answer.line()?.to_owned();
-        let mut command = self.write().args(["commit-tree", &tree, "-m", merging.message]);
+        let mut command = self.write().args(["commit-tree", &tree, "-m", keeping.message]);
         for name in ["AUTHOR", "COMMITTER"] {
             command = command
                 .env(format!("GIT_{name}_NAME"), "ralphloop")
                 .env(format!("GIT_{name}_EMAIL"), "ralphloop@localhost");
         }
         let base = record.head.commit.map(|oid| oid.to_string());
-        let before = super::head::resolve(self.places(), merging.kept_under).map(|oid| oid.to_string());
+        let before = super::head::resolve(self.places(), keeping.under).map(|oid| oid.to_string());
         for parent in base.into_iter().chain(before) {
             command = command.arg("-p").arg(parent);
         }
         let answer = command.option("commit.gpgSign=false").run().await?;
-        let commit = answer.line()?.to_owned();
-        self.write().args(["update-ref", merging.kept_under, &commit]).run().await?;
-        Ok(commit)
+        Ok(answer.line()?.to_owned())
     }
 
     /// The merge of two commits as a tree, and the files in conflict in it.

@@ -58,7 +58,7 @@ pub use inspect::{Change, ChangeKind, Frame, Inspection, Repair, Standing};
 pub use keep::{KeepError, Kept};
 pub use land::{Guard, HeldBack, HoldBack, LandError, Landed, Landing};
 pub use leftovers::{KeptAttempt, KeptSquash, Stored};
-pub use merge::{MergeError, Merging, Trial, Work};
+pub use merge::{Keeping, MergeError, Merging, Trial, Work};
 pub(crate) use names::found_refs;
 pub use names::{attempt_ref, slug, squashed_ref};
 pub(crate) use preflight::lines;

@@ -2,6 +2,7 @@
 use std::path::{Path, PathBuf};
 
 use ralphloop_core::ids::CommitId;
+use tokio_util::sync::CancellationToken;
 
 use super::command::OF_SUBMODULES_COMMITS_ONLY;
 use super::durable::settle_below;
@@ -16,9 +17,9 @@ pub(super) const MERGES_SINCE: (u32, u32) = (2, 38);
 /// Why git locks a working tree while it makes it, in the language in which we run it (git's `builtin/worktree.c`).
 const MAKING: &[u8] = b"initializing";
 
-/// A working tree could not be made.
+/// A working tree could not be finished.
 #[derive(Debug, thiserror::Error)]
-pub enum AddWorktreeError {
+pub enum FinishWorktreeError {
     /// Git refused or failed.
     #[error(transparent)]
     Git(#[from] GitError),
@@ -45,11 +46,28 @@ impl Repository {
         Self::open_scoped(start, git, SnapshotLimits::default(), Scope::Worktree).await
     }
 
-    /// Makes a working tree at `top` on `commit`, on no branch. What the working trees of a repository share is written by
-    /// one command at a time: that is the caller's to see to. Once it is there, what makes it one outlives a loss of power; its
-    /// files may not, and [`Self::make_as_committed`] writes those again.
-    pub async fn add_worktree(&self, top: &Path, commit: &CommitId) -> Result<(), AddWorktreeError> {
-        self.write().args(["worktree", "add", "--quiet", "--detach"]).arg(top).arg(commit.as_str()).run().await?;
+    /// Begins a working tree at `top` on `commit`, on no branch and without its files yet: it is one of
+    /// [`Self::partial_worktrees`] until [`Self::finish_worktree`]. What the working trees of a repository share is read and
+    /// written by one command at a time, since git fails where it meets one that is half begun: that is the caller's to see to.
+    pub async fn begin_worktree(&self, top: &Path, commit: &CommitId) -> Result<(), GitError> {
+        let reason = std::str::from_utf8(MAKING).unwrap_or_default();
+        let add = ["worktree", "add", "--quiet", "--detach", "--no-checkout", "--lock", "--reason", reason];
+        self.write().args(add).arg(top).arg(commit.as_str()).run().await?;
+        Ok(())
+    }
+
+    /// Gives a working tree that was begun its files, which takes the longer the more there are. Others may be begun and
+    /// finished meanwhile. `stop` ends it, and leaves a working tree that is only begun.
+    pub async fn fill_worktree(&self, top: &Path, stop: &CancellationToken) -> Result<(), GitError> {
+        let fill = self.git().write(top).args(["reset", "--hard", "--quiet"]);
+        fill.writes_a_tree().stopped_by(stop).run().await?;
+        Ok(())
+    }
+
+    /// The working tree is whole, and what makes it one outlives a loss of power; its files may not, and
+    /// [`Self::make_as_committed`] writes those again. The caller sees to it as for [`Self::begin_worktree`].
+    pub async fn finish_worktree(&self, top: &Path) -> Result<(), FinishWorktreeError> {
+        self.write().args(["worktree", "unlock"]).arg(top).run().await?;
         let top = top.to_owned();
         Ok(self.blocking(move |_| settle_link(&top)).await?)
     }

@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use super::generate::{Regenerated, regenerate};
 use super::{Marking, Parts, tree};
 use crate::files;
-use crate::git::{self, Merging, Repository, Work};
+use crate::git::{self, Keeping, Merging, Repository, Work};
 
-/// Work as it was before its merges, so that each of them begins from the same.
+/// Work as it is before its merges, so that each of them begins from the same.
 pub(super) type Unmerged = Mutex<Option<(AttemptId, CallNumber, Work)>>;
 
 /// Merged trees that are on their way to the branch, by attempt and content: others may be prepared on top of them.
@@ -98,10 +98,10 @@ async fn try_to_merge(
         return Ok(Ok(Merge::Current));
     }
     let work = unmerged(parts, attempt, order.call);
+    let (reference, message) = kept_as(parts, attempt);
     let spec = if work.is_some() { Vec::new() } else { tree::spec_in_tree(parts, attempt)? };
-    let reference = git::attempt_ref(&shared.folder.id, attempt);
-    let message = format!("attempt {attempt} of run {}: before it was merged", shared.folder.id);
-    let merging = Merging { onto: &onto, work, kept_under: &reference, message: &message, spec: &spec };
+    let keeping = Keeping { under: &reference, message: &message, spec: &spec };
+    let merging = Merging { onto: &onto, work, keeping };
     let mut trial = parts.repository.try_merge(&checkpoint, merging).await.map_err(|e| e.to_string())?;
     *parts.unmerged.lock().unwrap_or_else(PoisonError::into_inner) =
         Some((attempt.clone(), order.call, trial.work.clone()));
@@ -136,7 +136,29 @@ async fn try_to_merge(
     Ok(Ok(Merge::Merged { report: Box::new(report) }))
 }
 
-/// The work as that call left it, if it was merged before.
+/// The ref under which work is kept as it was before its merges, and the message of that.
+fn kept_as(parts: &Parts, attempt: &AttemptId) -> (String, String) {
+    let run = &parts.shared.folder.id;
+    (git::attempt_ref(run, attempt), format!("attempt {attempt} of run {run}: before it was merged"))
+}
+
+/// Does what the merge of a proven attempt begins with, while it waits for its turn. What cannot be done is done again then,
+/// and told.
+pub(super) async fn prepare(parts: &Parts, attempt: &AttemptId, call: CallNumber) {
+    if unmerged(parts, attempt, call).is_some() {
+        return;
+    }
+    let (Ok(checkpoint), Ok(spec)) = (tree::load(parts, attempt).await, tree::spec_in_tree(parts, attempt)) else {
+        return;
+    };
+    let (reference, message) = kept_as(parts, attempt);
+    let keeping = Keeping { under: &reference, message: &message, spec: &spec };
+    if let Ok(work) = parts.repository.make_work(&checkpoint, keeping).await {
+        *parts.unmerged.lock().unwrap_or_else(PoisonError::into_inner) = Some((attempt.clone(), call, work));
+    }
+}
+
+/// The work as that call left it, if it was made a commit before.
 fn unmerged(parts: &Parts, attempt: &AttemptId, call: CallNumber) -> Option<Work> {
     let known = parts.unmerged.lock().unwrap_or_else(PoisonError::into_inner);
     known.as_ref().filter(|(of, after, _)| (of, *after) == (attempt, call)).map(|(_, _, work)| work.clone())

@@ -90,6 +90,8 @@ pub struct Shared {
     /// What the working trees of the repository share is written by one command at a time, and the spec in the user's checkout
     /// is read while none does.
     pub git_turn: tokio::sync::Mutex<()>,
+    /// Worktrees that may be filled with files at once.
+    pub filling: tokio::sync::Semaphore,
     /// The user's time zone.
     pub zone: TimeZone,
     /// Where facts go.
@@ -181,6 +183,8 @@ impl Parts {
 #[derive(Debug, Default)]
 struct Lane {
     parts: OnceCell<Parts>,
+    /// Held by whatever is done in it: what is asked for next waits for what has no answer.
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// Ends what runs for the attempt under way.
     work: Mutex<CancellationToken>,
     /// Ends the check that runs.
@@ -284,14 +288,24 @@ impl Lanes {
             cancel = cancel.child_token();
             *lane.check.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
         }
+        // Nothing else is done in the lane when something is asked for that has no answer, so that it has its turn at once.
+        let has_no_answer = matches!(order, Order::Prepare { .. });
+        let own_turn = has_no_answer.then(|| Arc::clone(&lane.turn).try_lock_owned().ok());
         tasks.spawn(async move {
+            let turn = match own_turn {
+                Some(None) => return,
+                Some(turn) => turn,
+                None => Some(Arc::clone(&lane.turn).lock_owned().await),
+            };
             let parts = match lane.parts(&shared, place, id).await {
                 Ok(parts) => parts,
+                Err(_) if has_no_answer => return,
                 Err(why) => return shared.say(order.without_lane(attempt, why)),
             };
             // Whatever is done now may change the tree; a beginning says so itself where it does.
             let inspected = if matches!(order, Order::Begin) { None } else { parts.tree_is(None) };
             order.carry_out(parts, attempt, inspected, cancel).await;
+            drop(turn);
         });
     }
 
@@ -358,6 +372,9 @@ enum Order {
         call: CallNumber,
         resolves: Vec<String>,
     },
+    Prepare {
+        call: CallNumber,
+    },
     Merge(merge::Order),
     Land {
         call: CallNumber,
@@ -395,6 +412,7 @@ impl Order {
                 &shared.work.project,
             ))),
             Effect::Inspect { call, resolves, .. } => Self::Inspect { call, resolves },
+            Effect::Prepare { call, .. } => Self::Prepare { call },
             Effect::Merge { attempt, call, number, onto } => {
                 let marking = Marking::of(run, &attempt);
                 Self::Merge(merge::Order { call, number, onto, marking })
@@ -438,6 +456,7 @@ impl Order {
             Self::Agent(calling) => agent::run(parts, attempt, calling, cancel).await,
             Self::Review(review) => review::run(parts, attempt, *review, cancel).await,
             Self::Inspect { call, resolves } => tree::inspect(parts, attempt, call, &resolves).await,
+            Self::Prepare { call } => merge::prepare(parts, &attempt, call).await,
             Self::Merge(order) => merge::merge(parts, attempt, order, inspected, cancel).await,
             Self::Land { call, message, proven, marking } => {
                 let untouched = inspected.is_some();

@@ -410,12 +410,14 @@ pub(super) async fn publish(
         Err(error) => return Err(Refusal::failed(error)),
     }
     let written = landed.committed.iter().chain(&landed.changed_by_hooks).cloned().collect();
-    shared.home.make_durable(written).await.map_err(Refusal::failed)?;
-    if landed.kept.is_none() {
-        // What was kept before a merge is in the commit now.
-        drop(parts.repository.let_go(kept).await);
-    }
-    Ok(())
+    let let_go = async {
+        if landed.kept.is_none() {
+            // What was kept before a merge is in the commit now.
+            drop(parts.repository.let_go(kept).await);
+        }
+    };
+    let (durable, ()) = tokio::join!(shared.home.make_durable(written), let_go);
+    durable.map_err(Refusal::failed)
 }
 
 /// The landed tree differs from the proven one only by the marks that the tool itself has set in the spec, so what gates

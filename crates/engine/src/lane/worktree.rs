@@ -99,13 +99,13 @@ async fn get_there(shared: &Shared, lane: LaneId) -> Result<(Site, Origin), Stri
         Some((_, site)) => site,
         None => take(shared, lane, pool.as_ref()).map_err(|e| e.to_string())?,
     };
-    let turn = shared.git_turn.lock().await;
     let made = make(shared, &site).await;
     if made.is_err() {
+        let turn = shared.git_turn.lock().await;
         // What cannot be cleared now is cleared when the next run starts.
         drop(site.close(&shared.home, run, None, Afterwards::Kept).await);
+        drop(turn);
     }
-    drop(turn);
     made.map(|origin| (site, origin))
 }
 
@@ -119,7 +119,11 @@ async fn make(shared: &Shared, site: &Site) -> Result<Origin, String> {
                 add(shared, site.top()).await?;
                 origin = Origin::Made;
             }
-            step => site.carry_out(step, &shared.home, None).await.map_err(|e| e.to_string())?,
+            step => {
+                let turn = shared.git_turn.lock().await;
+                site.carry_out(step, &shared.home, None).await.map_err(|e| e.to_string())?;
+                drop(turn);
+            }
         }
     }
     Ok(origin)
@@ -144,8 +148,18 @@ async fn add(shared: &Shared, top: &Path) -> Result<(), String> {
     files::require_space(below, needed).map_err(|e| e.to_string())?;
     // What tells of the set-up of one that was here before says nothing of this one.
     drop(std::fs::remove_file(site::ready_mark(top)));
+    // More at once than there are processors would only make the first ready later.
+    let place = shared.filling.acquire().await.map_err(|e| e.to_string())?;
+    // Its files are written while others land.
+    let turn = shared.git_turn.lock().await;
     shared.home.forget_missing_worktrees(below).await.map_err(|e| e.to_string())?;
-    shared.home.add_worktree(top, &tip).await.map_err(|e| e.to_string())?;
+    shared.home.begin_worktree(top, &tip).await.map_err(|e| e.to_string())?;
+    drop(turn);
+    shared.home.fill_worktree(top, &shared.hurry).await.map_err(|e| e.to_string())?;
+    let turn = shared.git_turn.lock().await;
+    shared.home.finish_worktree(top).await.map_err(|e| e.to_string())?;
+    drop(turn);
+    drop(place);
     files::write_atomic(&site::ready_mark(top), b"", files::Access::Private).map_err(|e| e.to_string())
 }
 
