@@ -9,7 +9,7 @@ use ralphloop_core::worktree::Afterwards;
 
 use crate::files::{self, FileError};
 use crate::git::{
-    self, AdvanceError, Checkpoint, CheckpointError, Frame, GitError, KeepError, LandedStory, Repository, RevertError,
+    self, AdvanceError, Checkpoint, CheckpointError, GitError, KeepError, LandedStory, Repository, RevertError,
 };
 use crate::lane::site::{self, Site};
 use crate::runs::{OpenAttempt, RunFolder};
@@ -128,6 +128,25 @@ impl Leftover {
             let then = if unsigned { "a person has to sign it" } else { "the spec is marked" };
             return Ok(Some(format!("story {story} has landed in run {}, as commit {commit} says; {then}", folder.id)));
         }
+        let kept = self.undo(repository).await?;
+        self.forget(repository).await;
+        let (run, id) = (&folder.id, &attempt.id);
+        Ok(kept
+            .map(|kept| format!("what the interrupted attempt {id} of run {run} left in the tree is kept at {kept}")))
+    }
+
+    /// Puts the tree back, unless the attempt has landed. The checkpoint stays, for whoever asks for it next.
+    pub(crate) async fn put_back(&self, repository: &Repository) -> Result<(), AftermathError> {
+        let landed = repository.landed_since(self.checkpoint.head.as_ref()).await?;
+        if landed.iter().all(|one| one.run != self.folder.id) {
+            self.undo(repository).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what the attempt did, and puts the tree and the spec back; says where it is kept.
+    async fn undo(&self, repository: &Repository) -> Result<Option<String>, AftermathError> {
+        let Self { folder, attempt, checkpoint } = self;
         refuse_if_committed_since(repository, folder, &attempt.id, checkpoint).await?;
         let (run, id) = (folder.id.clone(), attempt.id.clone());
         let kept = keep(repository, folder, &id, checkpoint).await.map_err(|source| AftermathError::Keep {
@@ -135,17 +154,10 @@ impl Leftover {
             attempt: id.clone(),
             source,
         })?;
-        repository.revert(checkpoint).await.map_err(|source| AftermathError::Revert {
-            run,
-            attempt: id.clone(),
-            source,
-        })?;
+        repository.revert(checkpoint).await.map_err(|source| AftermathError::Revert { run, attempt: id, source })?;
         // A spec behind a link that leads out of the working tree is in no checkpoint.
         WorkState::kept(&attempt.spec_before)?.restore()?;
-        self.forget(repository).await;
-        Ok(kept.map(|kept| {
-            format!("what the interrupted attempt {id} of run {} left in the tree is kept at {kept}", folder.id)
-        }))
+        Ok(kept)
     }
 
     async fn forget(&self, repository: &Repository) {
@@ -222,13 +234,9 @@ async fn keep(
     checkpoint: &Checkpoint,
 ) -> Result<Option<String>, KeepError> {
     let reference = git::attempt_ref(&folder.id, attempt);
-    let inspection = repository.inspect(checkpoint).await.map_err(KeepError::from)?;
-    if inspection.changes.is_empty() && inspection.frame == Frame::Intact {
-        return Ok(None);
-    }
     let message = format!("attempt {attempt} of run {}: the run was interrupted", folder.id);
-    repository.keep(checkpoint, &reference, &message).await?;
-    Ok(Some(reference))
+    let is_kept = repository.keep_changes(checkpoint, &reference, &message).await?;
+    Ok(is_kept.then_some(reference))
 }
 
 /// Marks a landed story in a spec that no commit holds. One that is marked stays as it is.

@@ -214,6 +214,11 @@ impl RunFolder {
         serde_json::from_slice(&std::fs::read(self.advance_file()).ok()?).ok()
     }
 
+    /// The run is dead, and may have left an attempt or a move of the checkout half done.
+    pub(crate) fn died_in_the_middle(&self) -> bool {
+        self.live_process().is_none() && (self.half_advance().is_some() || !self.open_attempts().is_empty())
+    }
+
     /// Forgets that a branch was about to move.
     pub(crate) fn forget_advance(&self) {
         // One that stays is looked at once more at the next start, and changes nothing then.

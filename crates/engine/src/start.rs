@@ -3,6 +3,7 @@
 mod error;
 mod ground;
 mod guard;
+mod leftovers;
 mod reading;
 mod ready;
 
@@ -54,6 +55,7 @@ use crate::{clock, cut_off, git, learnings, own_commit, stale_locks};
 pub use error::StartError;
 use ground::{Ground, left_by_an_attempt};
 use guard::{asked_sandbox, refuse_protected};
+pub use leftovers::{has_leftovers, put_back_leftovers};
 pub use reading::WorkReading;
 pub use ready::Ready;
 use ready::{After, Aside};
@@ -117,12 +119,7 @@ pub async fn start(request: Request, place: Place) -> Result<Started, StartError
     let state = StateFolder::of(&repository.places().common_dir);
     // First of all: from here on no other process changes what is looked at.
     let mut locks = vec![lock_tree(&repository)?];
-    let mut warnings = Vec::new();
-    let git_locks = repository.git_locks();
-    if !git_locks.is_empty() {
-        end_leftovers(&state).await;
-        warnings.extend(stale_locks::clear(git_locks, &state, &repository));
-    }
+    let mut warnings = clear_locks(&state, &repository).await;
     aftermath::undo_half_advances(&state.runs()?, &repository).await?;
     own_commit::put_right(&repository, &work.id).await.map_err(|e| StartError::OwnCommit(Box::new(e)))?;
     let earlier = earlier_run(&state, &work, &taking_up)?;
@@ -511,6 +508,16 @@ async fn put_right(
         said.extend(leftover.put_right(repository, work).await?);
     }
     Ok(said)
+}
+
+/// Takes away the locks that the git of a dead run has left; says which.
+async fn clear_locks(state: &StateFolder, repository: &Repository) -> Vec<String> {
+    let git_locks = repository.git_locks();
+    if git_locks.is_empty() {
+        return Vec::new();
+    }
+    end_leftovers(state).await;
+    stale_locks::clear(git_locks, state, repository)
 }
 
 /// Ends what dead runs left running: their supervisors end it too, but not if they were killed with it.

@@ -8,6 +8,7 @@ use ralphloop_core::plan::Scheme;
 
 use crate::files::{self, Access, FileError};
 use crate::gates::{find::on_path, output};
+use crate::git::common_dir_of;
 use crate::process::{Call, Exit, Output, Ownership, SpawnError, Spawner};
 use crate::work::WorkRef;
 
@@ -166,21 +167,7 @@ pub async fn refresh(work: &WorkRef, spawner: &Spawner, timeout: Duration) -> Re
 /// Where the issues of a query are kept, in the git directory of the repository at `root`; none if it has none.
 pub(crate) fn kept_at(root: &Path, query: &str) -> Option<PathBuf> {
     let name = format!("{}.json", files::safe_name(query));
-    Some(common_dir(root)?.join("ralphloop").join("issues").join(name))
-}
-
-/// The common git directory of the working tree at `root`, as its `.git` tells.
-fn common_dir(root: &Path) -> Option<PathBuf> {
-    let dot = root.join(".git");
-    if dot.is_dir() {
-        return Some(dot);
-    }
-    let told = std::fs::read_to_string(&dot).ok()?;
-    let git = root.join(told.strip_prefix("gitdir:")?.trim());
-    match std::fs::read_to_string(git.join("commondir")) {
-        Ok(common) => Some(git.join(common.trim())),
-        Err(_) => Some(git),
-    }
+    Some(common_dir_of(root)?.join("ralphloop").join("issues").join(name))
 }
 
 /// The filters that a query names, if it is one.

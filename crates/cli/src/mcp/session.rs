@@ -67,8 +67,9 @@ impl Session {
         }
         let Wanted { work, stories, flags, fresh, name } = wanted;
         let host = self.host.clone();
-        let prepared =
-            tokio::task::spawn_blocking(move || Launch::new(work, stories, &flags, &host).prepare(flags, &host));
+        let prepared = tokio::task::spawn_blocking(move || {
+            Launch::new(work, stories, &flags, &host).prepare_to_run(flags, false, &host)
+        });
         let prepared = prepared.await.map_err(|error| CliError::environment("the start broke off").cause(&error))??;
         let sight = watch::Sender::new(Sight::default());
         let mut begun = sight.subscribe();

@@ -76,7 +76,7 @@ pub(crate) fn obey() -> Result<Exit, CliError> {
         Wanted::Retry(id, story) => Wish::Retry(repository::find_run(Some(&id), &host)?, StoryId::from(story.as_str())),
     };
     // Who was to be asked was asked by the screen's process.
-    go_with(order.launch.prepare(Layer::default(), &host)?, wish, false, Eyes::Screen, None)
+    go_with(order.launch.prepare_to_run(Layer::default(), false, &host)?, wish, false, Eyes::Screen, None)
 }
 
 /// Drives a run that a screen holds.

@@ -6,12 +6,12 @@ use ralphloop_core::ids::StoryId;
 use ralphloop_core::plan::{Scheme, Story, WorkState};
 use ralphloop_engine::runs::RunFolder;
 use ralphloop_engine::settings::{OnDirty, Settings};
-use ralphloop_engine::start::WorkReading;
+use ralphloop_engine::start::{self, Place, WorkReading};
 use ralphloop_engine::work::{self, WorkRef};
 use serde::{Deserialize, Serialize};
 
 use super::spec::{not_started, not_usable};
-use super::{settings, tracker};
+use super::{repository, settings, tracker};
 use crate::config::{self, Config, Layer, Origin};
 use crate::error::CliError;
 use crate::host::Host;
@@ -89,6 +89,20 @@ impl Launch {
             .map_err(|error| CliError::environment("could not note how it was called").cause(&error))
     }
 
+    /// The same as [`Self::prepare`], for a run that is to begin: what a dead one left in the tree is put back first, so that
+    /// nobody reads what its agent made of the settings, the gates and the work. If somebody is `asked` whether it begins at
+    /// all, that waits for the answer, unless there is nothing to ask about as the tree is.
+    pub(crate) fn prepare_to_run(self, flags: Layer, asked: bool, host: &Host) -> Result<Prepared, CliError> {
+        if asked {
+            match self.clone().prepare(flags.clone(), host) {
+                Err(_) if start::has_leftovers(&self.cwd) => {}
+                prepared => return prepared,
+            }
+        }
+        repository::put_back_leftovers(&self.cwd)?;
+        self.prepare(flags, host)
+    }
+
     /// Finds the work and decides the settings; `flags` of a later call go before those of this one.
     pub(crate) fn prepare(mut self, flags: Layer, host: &Host) -> Result<Prepared, CliError> {
         let work = work::resolve(self.work.as_deref(), &self.cwd).map_err(|error| not_usable(&error))?;
@@ -134,6 +148,15 @@ impl Launch {
             }
         }
         Ok(said)
+    }
+}
+
+impl Prepared {
+    /// The same, read again once what dead runs left in the tree has been put back; what was answered holds.
+    pub(crate) async fn on_clean_ground(mut self, place: Place) -> Result<Self, CliError> {
+        repository::put_back_leftovers_in(place).await?;
+        self.launch.keep_answer(self.settings.on_dirty);
+        self.launch.prepare(Layer::default(), &Host::of_this_process()?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The repository that the program was called in, its runs, and what is needed to start programs in it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use ralphloop_engine::journal::JournalError;
 use ralphloop_engine::process::{Spawner, SupervisorProgram};
@@ -10,6 +10,7 @@ use ralphloop_engine::start::{self, Place};
 use crate::config::Settings;
 use crate::error::CliError;
 use crate::host::Host;
+use crate::output;
 
 /// The hidden word that makes this program a supervisor.
 pub(crate) const SUPERVISE: &str = "__supervise";
@@ -34,6 +35,25 @@ pub(crate) async fn open(host: &Host) -> Result<Place, CliError> {
     start::open(&host.cwd, spawner()?, Settings::default().command_timeout)
         .await
         .map_err(|error| CliError::environment(error.to_string()))
+}
+
+/// Puts back what dead runs left in the working tree that `project` is in.
+pub(crate) fn put_back_leftovers(project: &Path) -> Result<(), CliError> {
+    if !start::has_leftovers(project) {
+        return Ok(());
+    }
+    let put_back = async {
+        let place = start::open(project, spawner()?, Settings::default().command_timeout).await;
+        put_back_leftovers_in(place.map_err(|error| CliError::environment(error.to_string()))?).await
+    };
+    runtime()?.block_on(put_back)
+}
+
+/// The same in this place.
+pub(crate) async fn put_back_leftovers_in(place: Place) -> Result<(), CliError> {
+    let said = start::put_back_leftovers(place).await.map_err(|error| CliError::environment(error.to_string()))?;
+    said.iter().for_each(|line| output::warn(line));
+    Ok(())
 }
 
 /// What runs have left in the repository that `host` is in.

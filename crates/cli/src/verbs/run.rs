@@ -52,9 +52,14 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
         return screen::pick::pick(Called { flags: settings, stories, wish }, host);
     }
     let works = if works.is_empty() { vec![None] } else { works.into_iter().map(Some).collect() };
+    let asks = take_up::can_ask(view) && !resume;
     let prepare = |work| {
-        let launch = Launch::new(work, stories.clone(), &settings, host);
-        launch.of_tasks(&loops.tasks).prepare(settings.clone(), host)
+        let launch = Launch::new(work, stories.clone(), &settings, host).of_tasks(&loops.tasks);
+        if dry_run {
+            launch.prepare(settings.clone(), host)
+        } else {
+            launch.prepare_to_run(settings.clone(), asks, host)
+        }
     };
     // What is wrong with the last is said before the first begins.
     let prepared = works.into_iter().map(prepare).collect::<Result<Vec<_>, _>>()?;
@@ -74,7 +79,7 @@ pub(super) fn run(arguments: RunArguments, host: &Host) -> Result<Exit, CliError
         let exit = if dry_run {
             dry_run::dry_run(&prepared)?
         } else {
-            go(prepared, wish.clone(), take_up::can_ask(view) && !resume, view, between.as_ref(), host)?
+            go(prepared, wish.clone(), asks, view, between.as_ref(), host)?
         };
         worst = match exit {
             Exit::NOTHING => worst,
@@ -103,7 +108,7 @@ pub(super) fn resume(arguments: ResumeArguments, host: &Host) -> Result<Exit, Cl
         }
         wish = Wish::Fresh;
     }
-    let prepared = launch_of(&folder, &arguments.settings, host)?.prepare(arguments.settings, host)?;
+    let prepared = launch_of(&folder, &arguments.settings, host)?.prepare_to_run(arguments.settings, asks, host)?;
     go(prepared, wish, asks, arguments.view, None, host)
 }
 
@@ -127,7 +132,7 @@ pub(crate) fn retry(
 ) -> Result<Exit, CliError> {
     let launch = launch_of(&folder, &settings, host)?.with_story(&story);
     let asks = take_up::can_ask(view);
-    go(launch.prepare(settings, host)?, Wish::Retry(folder, story), asks, view, None, host)
+    go(launch.prepare_to_run(settings, asks, host)?, Wish::Retry(folder, story), asks, view, None, host)
 }
 
 /// Starts the run, shows what happens, and says how the program ends. `asks`: there is somebody to ask, and to be asked.
@@ -184,10 +189,15 @@ pub(crate) async fn go_under(
         output::warn(warning);
     }
     let mut asker = take_up::on_terminal(asks);
-    let asker = asker.as_mut().map(|asker| asker as &mut dyn Asker);
-    let Some(taking_up) = take_up::decide(wish, asker, &mut prepared, &place).await? else {
-        return Ok(take_up::left_alone());
-    };
+    let mut asker = asker.as_mut().map(|asker| asker as &mut dyn Asker);
+    let taking_up = take_up::decide(wish, take_up::again(&mut asker), &mut prepared, &place).await?;
+    let Some(taking_up) = taking_up else { return Ok(take_up::left_alone()) };
+    if asks && start::has_leftovers(&prepared.work.project) {
+        prepared = prepared.on_clean_ground(place.clone()).await?;
+        if !take_up::may_begin(asker, &mut prepared, &place)? {
+            return Ok(take_up::left_alone());
+        }
+    }
     prepared.settings.seal = commit_key::seal(&prepared.config, &prepared.work.project, &place.spawner).await?;
     let finish = prepared.config.settings.finish;
     let Prepared { launch, work, settings, config, judged, .. } = prepared;

@@ -56,16 +56,10 @@ pub(crate) async fn decide(
     prepared: &mut Prepared,
     place: &Place,
 ) -> Result<Option<TakingUp>, CliError> {
-    let common_dir = &place.repository.places().common_dir;
-    let whom = asker.as_mut().map(|asker| &mut **asker as &mut dyn Asker);
-    // Of a work that cannot be read nothing is judged: it is not run.
-    prepared.judged = WorkReading::of(&prepared.work).ok();
-    let plan = prepared.judged.as_ref().map(WorkReading::plan);
-    let brought = trust::brought(&prepared.config, plan, &prepared.work.project);
-    if !trust::may_begin(&prepared.config, &brought, common_dir, whom)? {
+    if !may_begin(again(&mut asker), prepared, place)? {
         return Ok(None);
     }
-    let state = StateFolder::of(common_dir);
+    let state = StateFolder::of(&place.repository.places().common_dir);
     let (folder, run) = match wish {
         Wish::Fresh => return Ok(clean_tree(asker, &mut prepared.settings, place).await?.then_some(TakingUp::Never)),
         Wish::Retry(folder, story) => {
@@ -117,6 +111,24 @@ pub(crate) async fn decide(
             _ => return Ok(None),
         }
     }
+}
+
+/// Whether the commands that the repository and the work bring may be run.
+pub(crate) fn may_begin(
+    asker: Option<&mut dyn Asker>,
+    prepared: &mut Prepared,
+    place: &Place,
+) -> Result<bool, CliError> {
+    // Of a work that cannot be read nothing is judged: it is not run.
+    prepared.judged = WorkReading::of(&prepared.work).ok();
+    let plan = prepared.judged.as_ref().map(WorkReading::plan);
+    let brought = trust::brought(&prepared.config, plan, &prepared.work.project);
+    trust::may_begin(&prepared.config, &brought, &place.repository.places().common_dir, asker)
+}
+
+/// The same asker, who is asked again later.
+pub(crate) fn again<'a>(asker: &'a mut Option<&mut dyn Asker>) -> Option<&'a mut dyn Asker> {
+    asker.as_mut().map(|asker| &mut **asker as &mut dyn Asker)
 }
 
 /// The journal of a run is damaged or gone: a new run of the same work can be begun.

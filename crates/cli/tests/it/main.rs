@@ -27,6 +27,7 @@ mod injection;
 mod inside;
 mod journal;
 mod leaks;
+mod leftovers;
 mod locks;
 mod loop_rules;
 mod loop_screen;

@@ -9,7 +9,7 @@ use ralphloop_core::ids::CommitId;
 use super::checkpoint::{Checkpoint, CheckpointError};
 use super::content::read_whole;
 use super::head;
-use super::inspect::differences;
+use super::inspect::{Frame, differences};
 use super::names::REFS;
 use super::oid::Oid;
 use super::record::{Class, Entry, Node, Record, RelPath};
@@ -73,6 +73,22 @@ pub struct Kept {
 }
 
 impl Repository {
+    /// Keeps what differs from the checkpoint, if anything does; says whether something is kept there now. What a revert
+    /// before a crash has kept stays.
+    pub async fn keep_changes(
+        &self,
+        checkpoint: &Checkpoint,
+        reference: &str,
+        message: &str,
+    ) -> Result<bool, KeepError> {
+        let inspection = self.inspect(checkpoint).await?;
+        if inspection.changes.is_empty() && inspection.frame == Frame::Intact {
+            return Ok(self.kept_refs().iter().any(|(name, _)| name == reference));
+        }
+        self.keep(checkpoint, reference, message).await?;
+        Ok(true)
+    }
+
     /// Keeps what is there now under `reference`, with everything that differs from the checkpoint: committed, loose and
     /// ignored files, deletions, and the attempt's own commits. What was kept there before stays reachable from it.
     pub async fn keep(&self, checkpoint: &Checkpoint, reference: &str, message: &str) -> Result<Kept, KeepError> {

@@ -95,6 +95,20 @@ pub struct Places {
     pub common_dir: PathBuf,
 }
 
+/// The common git directory of the working tree at `top`, as its `.git` tells; none if it has none.
+pub(crate) fn common_dir_of(top: &Path) -> Option<PathBuf> {
+    let dot = top.join(".git");
+    if dot.is_dir() {
+        return Some(dot);
+    }
+    let told = std::fs::read_to_string(&dot).ok()?;
+    let git = top.join(told.strip_prefix("gitdir:")?.trim());
+    match std::fs::read_to_string(git.join("commondir")) {
+        Ok(common) => Some(git.join(common.trim())),
+        Err(_) => Some(git),
+    }
+}
+
 /// How much a checkpoint keeps. What is beyond stays where it is and is protected by size and times only, and said so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotLimits {

@@ -492,12 +492,13 @@ pub(crate) async fn put_back(
     };
     let message = format!("attempt {attempt} of run {}: {reason}", folder.id);
     let reference = git::attempt_ref(&folder.id, attempt);
-    let kept = keep(repository, &checkpoint, &reference, &message).await?;
+    let is_kept = repository.keep_changes(&checkpoint, &reference, &message).await.map_err(|e| e.to_string())?;
     let report = repository.revert(&checkpoint).await.map_err(|e| e.to_string())?;
-    if spec == SpecFile::Own {
+    let spec_before = folder.spec_before(attempt);
+    // Both are written at once. Where only the checkpoint was, no agent has been called yet.
+    if spec == SpecFile::Own && spec_before.exists() {
         // A spec behind a link that leads out of the working tree is in no checkpoint.
-        let before = SpecState::kept(&folder.spec_before(attempt));
-        let restored = before.and_then(|before| {
+        let restored = SpecState::kept(&spec_before).and_then(|before| {
             if repository.is_worktree_of_ours() {
                 // What lies in it is tracked, and came back with the checkpoint: that is of a newer commit, if a merge was
                 // cut off before it was noted how the spec reads there.
@@ -509,23 +510,7 @@ pub(crate) async fn put_back(
         restored.map_err(|e| e.to_string())?;
     }
     forget(repository, folder, attempt, &checkpoint).await;
-    Ok((kept, revert_notes(&report)))
-}
-
-/// Keeps the attempt's work under a ref, if it did any. One that a revert before a crash has kept stays.
-async fn keep(
-    repository: &Repository,
-    checkpoint: &Checkpoint,
-    reference: &str,
-    message: &str,
-) -> Result<Option<String>, String> {
-    let inspection = repository.inspect(checkpoint).await.map_err(|e| e.to_string())?;
-    let kept_before = || repository.kept_refs().iter().any(|(name, _)| name == reference);
-    if inspection.changes.is_empty() && inspection.frame == Frame::Intact {
-        return Ok(kept_before().then(|| reference.to_owned()));
-    }
-    repository.keep(checkpoint, reference, message).await.map_err(|e| e.to_string())?;
-    Ok(Some(reference.to_owned()))
+    Ok((is_kept.then_some(reference), revert_notes(&report)))
 }
 
 /// Whether a changed path is work: the spec's own files are none, nor is what git ignores.
