@@ -30,9 +30,15 @@ fn linked_lanes(scene: &Scene) -> usize {
 
 /// Runs with `flags` and kills the run as soon as git has carried out the command that has these words in it.
 fn killed_after(scene: &Scene, words: &str, flags: &[&str]) {
+    killed_in_place_of(scene, words, "git \"$@\"", flags);
+}
+
+/// The same, where this is done in place of that git, as far as it got.
+fn killed_in_place_of(scene: &Scene, words: &str, done: &str, flags: &[&str]) {
     let (real, held) = (scene.outside("tools/git"), scene.outside("held"));
     let (real, held) = (real.display(), held.display());
-    let waits = format!("case \"$*\" in *'{words}'*) '{real}' \"$@\"; touch '{held}'; sleep 600;; esac");
+    let done = format!("git() {{ '{real}' \"$@\"; }}; {done}");
+    let waits = format!("case \"$*\" in *'{words}'*) {done}; touch '{held}'; sleep 600;; esac");
     scene.program("git", &format!("#!/bin/sh\n{waits}\nexec '{real}' \"$@\"\n"));
     let running = start(scene, flags);
     scene.wait_for_file(&scene.outside("held"));
@@ -138,4 +144,19 @@ fn a_worktree_that_was_moved_half_way_at_a_kill_is_moved_all_the_way() {
         landed_once(&scene, &format!("S{number}"), file);
     }
     assert_eq!(worktrees(&scene), Vec::<String>::new());
+}
+
+#[test]
+fn a_checkout_that_was_moved_half_way_at_a_kill_is_put_back_before_the_work_is_looked_for_in_it() {
+    let script = AgentScript::always([call().write("a.txt", "on and on\n").write("base.txt", "a\nb\n").complete()]);
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &script);
+    scene.write("mine.txt", "of the user\n");
+    // Git takes a file away before it writes the new one, from its first byte on.
+    let half_way = "rm prd.json; printf 'on and' >a.txt; : >base.txt";
+    killed_in_place_of(&scene, "merge --ff-only", half_way, &["--worktree", "--no-gates"]);
+    assert!(!scene.path("prd.json").exists());
+    scene.run(&["run", "prd.json", "--headless", "--worktree", "--no-gates"]).exits(0);
+    landed_once(&scene, "S1", "a.txt");
+    assert_eq!(scene.read("base.txt"), "a\nb\n");
+    assert_eq!(scene.git(&["status", "--porcelain"]), "?? mine.txt");
 }

@@ -1,4 +1,6 @@
 //! The branch on which stories land, and the user's checkout: looked at, and moved on together.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use ralphloop_core::ids::CommitId;
@@ -158,7 +160,8 @@ impl Repository {
     }
 
     /// Takes back what a move of the checkout from `old` to `new` had done when it was cut off: files that have the content
-    /// of `new` get that of `old` again. What the user has changed stays. Does nothing if the branch has moved.
+    /// of `new`, or have got a part of it, or are away since git was about to write them, get that of `old` again. What the
+    /// user has changed stays. Does nothing if the branch has moved.
     pub async fn undo_half_advance(&self, branch: &str, old: &CommitId, new: &CommitId) -> Result<(), AdvanceError> {
         let standing = self.standing(branch)?;
         if standing.tip.as_ref() != Some(old) || standing.checked_out.as_deref() != Some(branch) {
@@ -175,7 +178,8 @@ impl Repository {
             let [_, mode, before, after, _] = change.split(' ').collect::<Vec<_>>()[..] else { continue };
             let is_new = !after.trim_matches('0').is_empty();
             let was_there = !before.trim_matches('0').is_empty();
-            if self.is_as_in(at, mode, after, is_new).await? {
+            let after = is_new.then_some(after);
+            if self.is_of_a_move_to(new, at, mode, after).await? {
                 if was_there { restored.extend_from_slice(&[at, b"\0"].concat()) } else { removed.push(at.to_vec()) }
             }
         }
@@ -193,20 +197,35 @@ impl Repository {
         Ok(())
     }
 
-    /// Whether a file has the content of an object, or is gone where there is none.
-    async fn is_as_in(&self, at: &[u8], mode: &str, object: &str, exists: bool) -> Result<bool, GitError> {
+    /// Whether a file is as a move to `new`, which has that object there, leaves it at its end, or when it is cut off: git
+    /// takes what was there away, and then writes from the first byte on.
+    async fn is_of_a_move_to(
+        &self,
+        new: &CommitId,
+        at: &[u8],
+        mode: &str,
+        object: Option<&str>,
+    ) -> Result<bool, GitError> {
         let full = self.places().top.join(path(at));
-        let Ok(found) = std::fs::symlink_metadata(&full) else { return Ok(!exists) };
-        if !exists || mode == "160000" {
-            return Ok(false);
-        }
+        let Ok(found) = std::fs::symlink_metadata(&full) else { return Ok(true) };
+        let Some(object) = object.filter(|_| mode != "160000") else { return Ok(false) };
         if found.is_symlink() {
             let Ok(target) = std::fs::read_link(&full) else { return Ok(false) };
             let hashed = self.write().args(["hash-object", "--stdin"]).stdin(bytes_of(&target).to_vec()).run().await?;
             return Ok(hashed.line()? == object);
         }
         let hashed = self.write().args(["hash-object", "--"]).arg(&full).answer().await?;
-        Ok(hashed.success() && hashed.line()? == object)
+        if hashed.success() && hashed.line()? == object {
+            return Ok(true);
+        }
+        let Ok(begun) = std::fs::read(&full) else { return Ok(false) };
+        if begun.is_empty() {
+            return Ok(true);
+        }
+        // As git writes it there: with the user's line ends and filters.
+        let name = [new.as_str().as_bytes(), b":", at].concat();
+        let whole = self.read().args(["cat-file", "--filters"]).arg(OsStr::from_bytes(&name)).answer().await?;
+        Ok(whole.success() && whole.stdout.starts_with(&begun))
     }
 
     /// Moves `branch` from `old` on to `new`, which descends from it; where it is checked out here, the checkout goes along,
