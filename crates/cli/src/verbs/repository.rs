@@ -52,7 +52,9 @@ pub(crate) fn put_back_leftovers(project: &Path) -> Result<(), CliError> {
 /// The same in this place.
 pub(crate) async fn put_back_leftovers_in(place: Place) -> Result<(), CliError> {
     let said = start::put_back_leftovers(place).await.map_err(|error| CliError::environment(error.to_string()))?;
-    said.iter().for_each(|line| output::warn(line));
+    for line in &said {
+        output::warn(line);
+    }
     Ok(())
 }
 
