@@ -19,7 +19,7 @@ use crate::prompt;
 use crate::tasks_yaml::marks::status_mark;
 use crate::text::Text;
 use crate::words::{self, Rank};
-use crate::yaml::Node;
+use crate::yaml::{Content, Node};
 
 /// The word for done, where the file has none.
 const DONE: &str = "Done";
@@ -109,11 +109,14 @@ fn links(front: &Node) -> String {
     known.into_iter().filter_map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Such a status has mostly swallowed what stands below it, which a mark would take away.
+/// A status of several lines is a list, or has mostly swallowed what stands below it, which a mark would take away.
 fn goes_on_below(text: &Text<'_>, status: &Node, id: &str) -> SpecError {
-    let message = format!("the status of {id:?} goes on over several lines");
-    let error = SpecError::new(ErrorClass::WrongType, text.file, message).at_line(status.line());
-    error.with_help("close its quotes on the same line")
+    let (what, help) = match status.content {
+        Content::Scalar { .. } => ("goes on over several lines".to_owned(), "close its quotes on the same line"),
+        _ => (format!("is {}", status.kind()), "write one status behind it, as in `status: To Do`"),
+    };
+    let message = format!("the status of {id:?} {what}");
+    SpecError::new(ErrorClass::WrongType, text.file, message).at_line(status.line()).with_help(help)
 }
 
 /// The status; where there is none, the place for it, in a line of its own at the end of the front matter.
@@ -289,6 +292,9 @@ mod tests {
         let source = "---\nid: a-1\ntitle: A\nstatus: \"To Do\nlabels: [x]\nnote: b\"\n---\n";
         let error = mark_done(Scheme::Backlog, source.as_bytes(), "a-1").unwrap_err().to_string();
         assert!(error.contains("several lines") && error.contains(":4"), "{error}");
+        let source = "---\nid: a-1\ntitle: A\nstatus:\n  - To Do\n  - Done\n---\n";
+        let error = mark_done(Scheme::Backlog, source.as_bytes(), "a-1").unwrap_err().to_string();
+        assert!(error.contains("is a list"), "{error}");
     }
 
     #[test]

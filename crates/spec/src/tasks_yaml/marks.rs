@@ -57,7 +57,11 @@ pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
             if matches!(value.content, Content::Scalar { .. }) { "a text of several lines" } else { value.kind() };
         warnings.push((Code::NonbooleanPasses, format!("{name} is {kind}, not true or false, and counts for nothing")));
     }
-    let flagged = flag.map(|(name, value)| flag_state(name, value, &mut warnings));
+    let flagged = flag.and_then(|(name, value)| match &value.content {
+        Content::Scalar { .. } if value.is_null() => Some(WorkState::Todo),
+        Content::Scalar { text, plain } => Some(flag_state(name, text, *plain, &mut warnings)),
+        _ => None,
+    });
     let status_node =
         node.get("status").filter(|status| status.word().is_some()).filter(|status| status.is_one_line(text));
     let status = status_node.and_then(Node::word).map(words::state);
@@ -94,14 +98,8 @@ pub(super) fn read(text: &Text<'_>, dialect: &Dialect, node: &Node) -> Done {
 }
 
 /// Booleans of both versions of YAML; a text in quotes is none, but understood.
-fn flag_state(name: &str, value: &Node, warnings: &mut Vec<(Code, String)>) -> WorkState {
-    if value.is_null() {
-        return WorkState::Todo;
-    }
-    let (word, plain) = match &value.content {
-        Content::Scalar { text, plain } => (text.trim().to_lowercase(), *plain),
-        _ => (value.kind().to_owned(), false),
-    };
+fn flag_state(name: &str, text: &str, plain: bool, warnings: &mut Vec<(Code, String)>) -> WorkState {
+    let word = text.trim().to_lowercase();
     let known = match word.as_str() {
         "true" | "yes" | "on" | "y" => Some(WorkState::Done),
         "false" | "no" | "off" | "n" => Some(WorkState::Todo),
