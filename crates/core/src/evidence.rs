@@ -249,6 +249,9 @@ pub struct TreeReport {
     pub tree: TreeId,
     /// How many files of the work differ from the checkpoint; the spec's own files do not count.
     pub files_changed: u32,
+    /// Which these are, from the top of the tree: the first [`SHOWN_FILES`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<String>,
     /// The story had open boxes at the checkpoint.
     pub had_open_boxes: bool,
     /// All its boxes are ticked now.
@@ -262,6 +265,9 @@ pub struct TreeReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strayed: Vec<String>,
 }
+
+/// Changed files that a [`TreeReport`] names. Stories that change more are few, and meet others wherever they are.
+pub const SHOWN_FILES: usize = 100;
 
 /// What came of bringing an attempt's work onto something newer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Stories side by side: each in a worktree of its own, landing one after the other on a branch that is never broken.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use ralphloop_testkit::scene::{Scene, eventually};
 use ralphloop_testkit::script::{AgentScript, Call, call};
@@ -481,5 +482,39 @@ fn worktrees_lie_in_the_folder_that_was_named() {
     let top = fs::canonicalize(&folder).unwrap();
     let at = scene.file_in("HEAD", "where.txt");
     assert!(at.starts_with(top.to_str().unwrap()), "{at} is not below {}", top.display());
+    the_checkout_is_alone(&scene);
+}
+
+#[test]
+fn one_that_was_made_ready_to_be_merged_lands_as_it_is_if_the_one_before_it_does_not_land() {
+    let scene = of_two(|scene| {
+        [
+            vec![meeting(scene, "a", "b").write("bad.txt", "a").complete()],
+            // It is through while the other one lands.
+            vec![meeting(scene, "b", "hook").write("b.txt", "b").complete()],
+        ]
+    });
+    let (hook, ready) = (scene.outside("hook"), scene.outside("ready"));
+    let script = format!(
+        "#!/bin/sh\n[ -e bad.txt ] || exit 0\ntouch '{}'\nn=0\nwhile [ $n -lt 100 ] && ! [ -e '{}' ]; do sleep 0.1; \
+         n=$((n + 1)); done\nexit 1\n",
+        hook.display(),
+        ready.display()
+    );
+    let path = scene.path(".git/hooks/pre-commit");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    let running = start(&scene, SIDE_BY_SIDE);
+    eventually("the second to be made ready", || {
+        let lanes = scene.git(&["worktree", "list", "--porcelain"]);
+        let mut lanes = lanes.lines().filter_map(|line| line.strip_prefix("worktree ")).skip(1);
+        lanes.any(|lane| scene.git(&["-C", lane, "diff", "--cached", "--name-only"]) == "b.txt")
+    });
+    fs::write(&ready, "").unwrap();
+    running.wait().exits(1);
+    states(&scene, &[("S1", "failed"), ("S2", "passed")]);
+    landed_once(&scene, "S2", "b.txt");
+    assert_eq!(scene.git(&["show", "--name-only", "--format=", "HEAD"]).lines().collect::<Vec<_>>(), ["b.txt", "prd.json"]);
     the_checkout_is_alone(&scene);
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use ralphloop_testkit::scene::Scene;
 use ralphloop_testkit::script::{AgentScript, call};
 
-use crate::world::{landed_once, prd_scene, run, start, story};
+use crate::world::{landed_once, passes, prd_scene, run, start, story, two_stories};
 
 /// The worktrees of the repository but for the checkout.
 fn worktrees(scene: &Scene) -> Vec<String> {
@@ -159,4 +159,21 @@ fn a_checkout_that_was_moved_half_way_at_a_kill_is_put_back_before_the_work_is_l
     landed_once(&scene, "S1", "a.txt");
     assert_eq!(scene.read("base.txt"), "a\nb\n");
     assert_eq!(scene.git(&["status", "--porcelain"]), "?? mine.txt");
+}
+
+#[test]
+fn a_merge_that_was_cut_off_brings_no_older_spec_back_into_the_worktree() {
+    let script = AgentScript::new()
+        .story("Alpha lamp", [call().write("a.txt", "on").complete()])
+        .story("Beta lamp", [call().shell("sleep 1").write("b.txt", "on").complete()]);
+    let scene = prd_scene(&two_stories(), &script);
+    // The worktree stands on the newer commit then, and how the spec reads there is not noted yet.
+    let first = scene.outside("first");
+    let the_second_time = format!("git \"$@\"; [ -e '{0}' ] || {{ touch '{0}'; exit; }}", first.display());
+    killed_in_place_of(&scene, "read-tree -m -u", &the_second_time, &["--jobs", "2", "--no-gates"]);
+    scene.run(&["resume", "--headless"]).exits(0);
+    landed_once(&scene, "S1", "a.txt");
+    landed_once(&scene, "S2", "b.txt");
+    assert!(passes(&scene, "S1") && passes(&scene, "S2"));
+    assert_eq!(worktrees(&scene), Vec::<String>::new());
 }

@@ -314,6 +314,7 @@ impl Run {
             (Phase::Inspecting { call, report }, Fact::TreeInspected { call: seen, report: tree, .. })
                 if call == *seen =>
             {
+                self.note_files(&id.story, &tree.shown);
                 self.inspected(&id, call, report, tree)
             }
             (Phase::Inspecting { .. }, Fact::Trespassed { why, .. }) => self.trespassed(&id, why),

@@ -210,9 +210,22 @@ impl Run {
     fn next_story(&self) -> Option<StoryId> {
         let ready: Vec<&Story> = in_rank(&self.plan).into_iter().filter(|story| self.can_begin(story)).collect();
         let busy: BTreeSet<&str> =
-            self.attempts.keys().filter_map(|id| self.plan.story(id)).flat_map(touched_files).collect();
-        let apart = ready.iter().find(|story| busy.is_empty() || touched_files(story).is_disjoint(&busy));
+            self.attempts.keys().filter_map(|id| self.plan.story(id)).flat_map(|story| self.files_of(story)).collect();
+        let apart = ready.iter().find(|story| busy.is_empty() || self.files_of(story).is_disjoint(&busy));
         apart.or(ready.first()).map(|story| story.id.clone())
+    }
+
+    /// The files that a story says it is about, and those that its attempts have changed so far.
+    fn files_of<'r>(&'r self, story: &'r Story) -> BTreeSet<&'r str> {
+        let shown = self.stories.get(&story.id).into_iter().flat_map(|record| &record.shown);
+        touched_files(story).into_iter().chain(shown.map(String::as_str)).collect()
+    }
+
+    /// An attempt of the story was seen to have changed these.
+    pub(super) fn note_files(&mut self, story: &StoryId, files: &[String]) {
+        if let Some(record) = self.stories.get_mut(story) {
+            record.shown.extend(files.iter().cloned());
+        }
     }
 
     fn can_begin(&self, story: &Story) -> bool {

@@ -1,6 +1,6 @@
 //! What a run knows of each story.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,9 @@ pub struct StoryRecord {
     pub(super) failure: Option<String>,
     /// Attempts that could not be merged with what landed meanwhile.
     pub(super) conflicts: u32,
+    /// Files that its attempts have changed.
+    #[serde(default)]
+    pub(super) shown: BTreeSet<String>,
     /// What reviewers have found in it so far.
     pub(super) findings: Vec<String>,
     /// How far up the chain of agents it has moved, since those before could not do it.
@@ -183,6 +186,7 @@ impl StoryRecord {
             agent: None,
             model: None,
             reviewed: None,
+            shown: BTreeSet::new(),
             findings: Vec::new(),
             agent_time: Duration::ZERO,
             kept: Vec::new(),

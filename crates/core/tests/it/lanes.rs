@@ -394,6 +394,18 @@ fn stories_that_name_the_same_file_are_kept_apart_when_another_is_ready() {
 }
 
 #[test]
+fn a_story_is_kept_apart_from_one_whose_agent_has_changed_what_it_names() {
+    let mut third = story("S3");
+    third.description = "change `src/lib.rs`".to_owned();
+    let stories = vec![checked(story("S1"), "out.txt"), story("S2"), third, story("S4")];
+    let mut play = Play::new(stories, lanes(2)).agents([complete().shows("src/lib.rs"), complete(), complete()]);
+    play.until_of("S1", |e| matches!(e, Effect::RunCheck { stage: CheckStage::Call(_), .. }));
+    play.until_of("S2", land);
+    play.until_of("S4", |e| matches!(e, Effect::Begin { .. }));
+    assert_eq!(play.count("begin S3"), 0, "{:#?}", play.log);
+}
+
+#[test]
 fn a_story_that_is_taken_out_while_it_is_worked_on_keeps_its_checks_and_is_not_begun_again() {
     let stories = || vec![checked(story("S1"), "out.txt"), story("S2"), story("S3")];
     for (call, lands) in [(complete(), true), (crash(), false)] {

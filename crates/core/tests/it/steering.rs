@@ -1,7 +1,7 @@
 //! A person skips stories, and wants some tried again.
 
 use ralphloop_core::effect::Effect;
-use ralphloop_core::event::{CheckStage, Fact};
+use ralphloop_core::event::{CheckStage, Fact, PlanChange};
 use ralphloop_core::outcome::Outcome;
 use ralphloop_core::policy::{OnExhausted, Policy};
 use ralphloop_core::run::StoryState;
@@ -184,6 +184,15 @@ fn a_story_that_a_selection_left_out_is_worked_on_when_it_is_asked_for() {
     assert!(!play.run.tries_again(&"S2".into()), "the selection of the run that was taken up holds");
     play.tell(retry("S2"));
     assert!(play.run.tries_again(&"S2".into()));
+    assert_eq!(play.end(), Outcome::Complete);
+    assert!(play.state("S1").passed() && play.state("S2").passed());
+}
+
+#[test]
+fn a_story_that_is_still_open_and_is_asked_for_is_worked_on_although_others_are_selected_now() {
+    let mut play = Play::new(vec![story("S1"), story("S2")], gated()).agents([complete(), complete()]);
+    play.retry = vec!["S2".into()];
+    play.restart_with(&[], PlanChange::Same, Policy { only: vec!["S1".into()], ..gated() });
     assert_eq!(play.end(), Outcome::Complete);
     assert!(play.state("S1").passed() && play.state("S2").passed());
 }

@@ -40,6 +40,7 @@ pub(crate) fn call(end: AgentEnd, claim: Claim) -> Call {
     let tree = TreeReport {
         tree: TreeId::from("fresh"),
         files_changed: 1,
+        shown: Vec::new(),
         had_open_boxes: false,
         all_boxes_ticked: false,
         notes: Vec::new(),
@@ -93,6 +94,11 @@ impl Call {
 
     pub(crate) fn tree(mut self, tree: &str) -> Self {
         self.tree.tree = TreeId::from(tree);
+        self
+    }
+
+    pub(crate) fn shows(mut self, file: &str) -> Self {
+        self.tree.shown.push(file.to_owned());
         self
     }
 

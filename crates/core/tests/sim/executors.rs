@@ -399,6 +399,7 @@ impl World {
         TreeReport {
             tree: lane.tree(),
             files_changed: u32::from(lane.work() != 0),
+            shown: Vec::new(),
             had_open_boxes,
             all_boxes_ticked: lane.dirt.as_ref().is_some_and(|d| d.ticks.contains(&attempt.story)),
             notes: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use ralphloop_core::event::{Fact, PlanChange};
-use ralphloop_core::evidence::TreeReport;
+use ralphloop_core::evidence::{SHOWN_FILES, TreeReport};
 use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, StoryId, TreeId};
 use ralphloop_core::plan::{Plan, WorkState};
 use ralphloop_core::policy::Place;
@@ -158,10 +158,11 @@ pub(super) async fn look(parts: &Parts, attempt: &AttemptId, resolves: &[String]
     } else {
         resolution(parts, attempt, resolves, &spec).await?
     };
-    let changed = inspection.changes.iter().filter(|c| is_work(c, &spec)).count();
+    let changed: Vec<&Change> = inspection.changes.iter().filter(|c| is_work(c, &spec)).collect();
     Ok(TreeReport {
         tree: inspection.tree,
-        files_changed: u32::try_from(changed).unwrap_or(u32::MAX),
+        files_changed: u32::try_from(changed.len()).unwrap_or(u32::MAX),
+        shown: changed.iter().take(SHOWN_FILES).map(|change| change.path.display().to_string()).collect(),
         had_open_boxes: reconciled.own_boxes.had_open,
         all_boxes_ticked: reconciled.own_boxes.all_ticked,
         notes,

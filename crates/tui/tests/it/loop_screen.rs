@@ -76,6 +76,7 @@ fn second_attempt(size: (u16, u16)) -> Scene {
     let tree = TreeReport {
         tree: TreeId("t".to_owned()),
         files_changed: 3,
+        shown: Vec::new(),
         had_open_boxes: true,
         all_boxes_ticked: false,
         notes: Vec::new(),
@@ -154,6 +155,7 @@ fn a_wait_counts_down_and_says_for_what() {
     let tree = TreeReport {
         tree: TreeId("t".to_owned()),
         files_changed: 0,
+        shown: Vec::new(),
         had_open_boxes: true,
         all_boxes_ticked: false,
         notes: Vec::new(),
