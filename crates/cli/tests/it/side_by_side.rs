@@ -515,6 +515,9 @@ fn one_that_was_made_ready_to_be_merged_lands_as_it_is_if_the_one_before_it_does
     running.wait().exits(1);
     states(&scene, &[("S1", "failed"), ("S2", "passed")]);
     landed_once(&scene, "S2", "b.txt");
-    assert_eq!(scene.git(&["show", "--name-only", "--format=", "HEAD"]).lines().collect::<Vec<_>>(), ["b.txt", "prd.json"]);
+    assert_eq!(
+        scene.git(&["show", "--name-only", "--format=", "HEAD"]).lines().collect::<Vec<_>>(),
+        ["b.txt", "prd.json"]
+    );
     the_checkout_is_alone(&scene);
 }
