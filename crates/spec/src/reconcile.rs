@@ -38,7 +38,7 @@ pub struct OwnBoxes {
 ///
 /// A file that still reads and holds every story of the checkpoint is kept, but the marks of other stories go back to
 /// what they were; so do those of `story` unless it `landed`. Any other file is replaced by the checkpoint's. Then, if
-/// the story landed, its marks are set by minimal edits.
+/// the story landed, its marks are set by minimal edits; a file that has no place for them is replaced, too.
 pub fn reconcile(scheme: Scheme, checkpoint: &[u8], now: Option<&[u8]>, story: &StoryId, landed: bool) -> Reconciled {
     let mut out = Reconciled { bytes: checkpoint.to_vec(), notes: Vec::new(), own_boxes: OwnBoxes::default() };
     let (before, strictness) = match unnamed(scheme, checkpoint) {
@@ -70,15 +70,34 @@ pub fn reconcile(scheme: Scheme, checkpoint: &[u8], now: Option<&[u8]>, story: &
     }
 
     if landed && before.reading.plan.writable {
-        match tick_story(scheme, &out.bytes, story) {
-            Ok(edits) => match apply(&out.bytes, &edits) {
-                Ok(bytes) => out.bytes = bytes,
-                Err(error) => out.notes.push(format!("story {story} could not be marked as done: {error}")),
-            },
+        let is_marked =
+            |bytes: &Result<Vec<u8>, String>| bytes.as_ref().is_ok_and(|bytes| is_done(scheme, bytes, story));
+        let mut with_mark = marked(scheme, &out.bytes, story);
+        if out.bytes != checkpoint && !is_marked(&with_mark) {
+            let put_back = marked(scheme, checkpoint, story);
+            if is_marked(&put_back) {
+                // What was said of the file as the agent left it says nothing of this one.
+                out.notes = vec![format!("the spec file had no place for the mark of {story} and has been put back")];
+                with_mark = put_back;
+            }
+        }
+        match with_mark {
+            Ok(bytes) => out.bytes = bytes,
             Err(error) => out.notes.push(format!("story {story} could not be marked as done: {error}")),
         }
     }
     out
+}
+
+/// The file with the marks of a story that is done.
+fn marked(scheme: Scheme, bytes: &[u8], story: &StoryId) -> Result<Vec<u8>, String> {
+    let edits = tick_story(scheme, bytes, story).map_err(|error| error.to_string())?;
+    apply(bytes, &edits).map_err(|error| error.to_string())
+}
+
+fn is_done(scheme: Scheme, bytes: &[u8], story: &StoryId) -> bool {
+    let is_it = |done: &Story| done.id == *story && done.state == WorkState::Done;
+    unnamed(scheme, bytes).is_ok_and(|(document, _)| document.stories().any(|(story, _)| is_it(story)))
 }
 
 /// Keeps the current text with the marks put right, unless stories are gone.

@@ -184,7 +184,8 @@ impl Builder {
         let section = self.section();
         match section.items.last_mut() {
             Some(item) if blank || indent > item.indent => {
-                let cut = raw.char_indices().take_while(|(at, c)| *at < item.indent + 2 && c.is_whitespace()).count();
+                let is_text = |(at, c): &(usize, char)| *at >= item.indent + 2 || !c.is_whitespace();
+                let cut = raw.char_indices().find(is_text).map_or(raw.len(), |(at, _)| at);
                 item.details.push(raw[cut..].to_owned());
             }
             _ => section.prose.push(raw.to_owned()),

@@ -133,8 +133,14 @@ fn mutated() -> impl Strategy<Value = (Scheme, Vec<u8>)> {
     })
 }
 
+/// A few hundred cases; a search for rare ones sets `PROPTEST_CASES`.
+fn config() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig { cases: usual.cases.max(400), failure_persistence: None, ..usual }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn reading_and_checking_never_panic((scheme, bytes) in mutated()) {

@@ -138,3 +138,19 @@ fn b81_an_agent_that_drops_and_renames_stories_is_undone_with_every_key_kept() {
     assert!(text.contains("\"x\": 1.50") && text.contains("\"B\", \"title\": \"b\", \"passes\": true}"), "{text}");
     assert!(out.notes[0].contains('A'));
 }
+
+#[test]
+fn a_file_that_an_agent_left_without_a_place_for_the_mark_is_put_back() {
+    let area = "# 2.3 Sorter\n\n## 2.3.1. Towns\n\n**Status**: Planned\n";
+    let (text, out) =
+        after(Scheme::Flight, area, &area.replace(" Sorter", "<!-- Sorter").replace("**: ", "**:--> "), "2.3", true);
+    assert_eq!(text, area.replace("Planned", "Complete"));
+    assert!(out.notes[0].contains("no place for the mark of 2.3"), "{:?}", out.notes);
+}
+
+#[test]
+fn blanks_of_more_than_a_byte_before_a_detail_are_no_panic() {
+    let plan = "- [ ] 1. Set up\n \u{a0} - _Requirements: 1.1_\n";
+    let (text, _) = after(Scheme::Kiro, plan, plan, "1", true);
+    assert_eq!(text, plan.replace("[ ]", "[x]"));
+}
