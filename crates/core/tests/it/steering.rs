@@ -110,7 +110,7 @@ fn a_skip_outlives_the_death_of_the_process_until_somebody_names_the_story() {
     play.end();
     assert_eq!(*play.state("S1"), StoryState::Skipped, "going on is no wish to have it done");
     let named = Policy { only: vec!["S1".into()], ..gated() };
-    play.restart_with(&[], ralphloop_core::event::PlanChange::Same, named);
+    play.restart_with(&[], PlanChange::Same, named);
     assert_eq!(play.end(), Outcome::Complete);
 }
 
