@@ -32,7 +32,7 @@ use ralphloop_core::ids::{AttemptId, CallNumber, CommitId, LaneId, TreeId};
 use ralphloop_core::plan::Story;
 use ralphloop_core::policy::Place;
 use ralphloop_core::run::{Phase, Run};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -183,8 +183,8 @@ impl Parts {
 #[derive(Debug, Default)]
 struct Lane {
     parts: OnceCell<Parts>,
-    /// Held by whatever is done in it: what is asked for next waits for what has no answer.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    /// Over once what was asked for last is done: what is asked for next waits for that, also if it has no answer.
+    last: Mutex<Option<oneshot::Receiver<()>>>,
     /// Ends what runs for the attempt under way.
     work: Mutex<CancellationToken>,
     /// Ends the check that runs.
@@ -288,15 +288,14 @@ impl Lanes {
             cancel = cancel.child_token();
             *lane.check.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
         }
-        // Nothing else is done in the lane when something is asked for that has no answer, so that it has its turn at once.
         let has_no_answer = matches!(order, Order::Prepare { .. });
-        let own_turn = has_no_answer.then(|| Arc::clone(&lane.turn).try_lock_owned().ok());
+        let (done, next) = oneshot::channel();
+        let before = lane.last.lock().unwrap_or_else(PoisonError::into_inner).replace(next);
         tasks.spawn(async move {
-            let turn = match own_turn {
-                Some(None) => return,
-                Some(turn) => turn,
-                None => Some(Arc::clone(&lane.turn).lock_owned().await),
-            };
+            if let Some(before) = before {
+                // Its sender is gone when it is done, however it ended.
+                drop(before.await);
+            }
             let parts = match lane.parts(&shared, place, id).await {
                 Ok(parts) => parts,
                 Err(_) if has_no_answer => return,
@@ -305,7 +304,7 @@ impl Lanes {
             // Whatever is done now may change the tree; a beginning says so itself where it does.
             let inspected = if matches!(order, Order::Begin) { None } else { parts.tree_is(None) };
             order.carry_out(parts, attempt, inspected, cancel).await;
-            drop(turn);
+            drop(done);
         });
     }
 
