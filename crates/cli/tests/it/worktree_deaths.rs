@@ -177,3 +177,19 @@ fn a_merge_that_was_cut_off_brings_no_older_spec_back_into_the_worktree() {
     assert!(passes(&scene, "S1") && passes(&scene, "S2"));
     assert_eq!(worktrees(&scene), Vec::<String>::new());
 }
+
+#[test]
+fn a_spec_that_the_agent_of_a_dead_run_took_out_of_its_worktree_is_marked_there_all_the_same() {
+    let scene = prd_scene(&[story("S1", "Alpha lamp")], &AgentScript::new());
+    let begun = scene.outside("begun");
+    let takes_it = call().shell("rm prd.json").touch(&begun).hang();
+    scene.scripted_agent(&AgentScript::always([takes_it, call().write("a.txt", "a").complete()]));
+    let flags = ["--worktree", "--no-gates"];
+    let first = start(&scene, &flags);
+    scene.wait_for_file(&begun);
+    first.crash();
+    run(&scene, &[&flags[..], &["--resume"]].concat()).exits(0);
+    landed_once(&scene, "S1", "a.txt");
+    assert!(passes(&scene, "S1"), "{}", scene.read("prd.json"));
+    scene.tree_is_clean();
+}

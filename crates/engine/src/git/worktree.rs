@@ -1,4 +1,6 @@
 //! Working trees of ours, beside the user's checkout: made, moved on, taken away.
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use ralphloop_core::ids::CommitId;
@@ -9,7 +11,7 @@ use super::durable::settle_below;
 use super::head;
 use super::index::{Index, IndexError};
 use super::store::Store;
-use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits, StoreError};
+use super::{Git, GitError, OpenError, Repository, Scope, SnapshotLimits, StoreError, bytes_of};
 use crate::files;
 
 /// The oldest git that merges without a working tree (`merge-tree --write-tree`).
@@ -44,6 +46,12 @@ impl Repository {
     pub async fn open_worktree(top: &Path, project: &Path, git: Git) -> Result<Self, OpenError> {
         let start = if project.is_dir() { project } else { top };
         Self::open_scoped(start, git, SnapshotLimits::default(), Scope::Worktree).await
+    }
+
+    /// Whether a commit has something at that path, relative to the top.
+    pub async fn commit_has(&self, commit: &CommitId, at: &Path) -> Result<bool, GitError> {
+        let name = [commit.as_str().as_bytes(), b":", bytes_of(at)].concat();
+        Ok(self.read().args(["cat-file", "-e"]).arg(OsStr::from_bytes(&name)).answer().await?.success())
     }
 
     /// Begins a working tree at `top` on `commit`, on no branch and without its files yet: it is one of
@@ -161,7 +169,7 @@ impl Repository {
     /// Tells of a path from the top whether git tracks it, as the index is now.
     pub fn tracks(&self) -> Result<impl Fn(&Path) -> bool + Send + use<>, IndexError> {
         let index = Index::read(&self.places().git_dir, self.shared.hash)?;
-        Ok(move |path: &Path| index.has(super::bytes_of(path)))
+        Ok(move |path: &Path| index.has(bytes_of(path)))
     }
 
     /// Bytes of the tracked files, as the index knows their sizes.

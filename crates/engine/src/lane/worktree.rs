@@ -50,7 +50,7 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let (site, origin) = get_there(shared, lane).await?;
     let top = std::fs::canonicalize(site.top()).map_err(|e| format!("{}: {e}", site.top().display()))?;
-    let (work, spec) = work_in(&shared.work, &shared.home.places().top, &top);
+    let (work, spec) = work_in(shared, &top).await?;
     let repository =
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
     let mut kept = None;
@@ -163,8 +163,10 @@ async fn add(shared: &Shared, top: &Path) -> Result<(), String> {
     files::write_atomic(&site::ready_mark(top), b"", files::Access::Private).map_err(|e| e.to_string())
 }
 
-/// The work as it lies in a worktree. A spec that no commit has stays where it is.
-fn work_in(work: &WorkRef, home: &Path, top: &Path) -> (WorkRef, SpecFile) {
+/// The work as it lies in a worktree. A spec that no commit has stays where it is; one that is away, since a dead agent or a
+/// loss of power took it, comes back with the worktree's files.
+async fn work_in(shared: &Shared, top: &Path) -> Result<(WorkRef, SpecFile), String> {
+    let (work, home) = (&shared.work, &shared.home.places().top);
     let moved = |path: &Path| {
         let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         real.strip_prefix(home).ok().map(|below| top.join(below))
@@ -172,12 +174,20 @@ fn work_in(work: &WorkRef, home: &Path, top: &Path) -> (WorkRef, SpecFile) {
     let project = moved(&work.project).unwrap_or_else(|| top.to_owned());
     // The name counts, not what a link leads to: a link is part of the worktree too.
     let main = work.main.parent().and_then(moved).zip(work.main.file_name()).map(|(folder, name)| folder.join(name));
-    match main.filter(|main| main.exists()) {
-        Some(main) => {
-            let change = work.change.as_deref().and_then(moved);
-            (WorkRef { main, project, change, ..work.clone() }, SpecFile::Own)
-        }
-        None => (WorkRef { project, ..work.clone() }, SpecFile::Shared),
+    if let Some(main) = main
+        && (main.exists() || is_committed(shared, main.strip_prefix(top).unwrap_or(&main)).await?)
+    {
+        let change = work.change.as_deref().and_then(moved);
+        return Ok((WorkRef { main, project, change, ..work.clone() }, SpecFile::Own));
+    }
+    Ok((WorkRef { project, ..work.clone() }, SpecFile::Shared))
+}
+
+/// Whether the newest commit of the branch has something there.
+async fn is_committed(shared: &Shared, at: &Path) -> Result<bool, String> {
+    match shared.target.tip().await {
+        Some(tip) => shared.home.commit_has(&tip, at).await.map_err(|e| e.to_string()),
+        None => Ok(false),
     }
 }
 
