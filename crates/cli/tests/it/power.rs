@@ -114,7 +114,7 @@ fn the_power_goes_after_any_line(place: &[&str]) {
         let mut end = end_of(&scene);
         assert!(end.stories_with_kept_work.is_superset(&undisturbed.stories_with_kept_work), "{place}: {end:?}");
         end.stories_with_kept_work.clone_from(&undisturbed.stories_with_kept_work);
-        assert_eq!(end, undisturbed, "{place}");
+        assert_eq!(end, undisturbed, "{place}: {said}");
         assert!(passes(&scene, "S1") && passes(&scene, "S2"), "{place}");
         for kept in scene.kept_refs() {
             scene.git(&["show", "--stat", &kept]);

@@ -193,3 +193,26 @@ fn a_spec_that_the_agent_of_a_dead_run_took_out_of_its_worktree_is_marked_there_
     assert!(passes(&scene, "S1"), "{}", scene.read("prd.json"));
     scene.tree_is_clean();
 }
+
+#[test]
+fn a_checkpoint_that_a_loss_of_power_brought_back_does_not_pass_empty_files_for_work() {
+    let script = AgentScript::new()
+        .story("Alpha lamp", [call().write("a.txt", "on").complete()])
+        .story("Beta lamp", [call().write("b.txt", "on").complete()]);
+    let scene = prd_scene(&two_stories(), &script);
+    let folder = scene.outside("trees");
+    let kept = ["--worktree-folder", folder.to_str().unwrap(), "--worktree-keep", "1", "--no-gates"];
+    run(&scene, &[&["--worktree", "--story", "S1"][..], &kept].concat()).exits(0);
+    let place = worktrees(&scene)[0].split(' ').next().unwrap().to_owned();
+    for file in ["prd.json", "base.txt"] {
+        fs::write(Path::new(&place).join(file), "").unwrap();
+    }
+    for store in fs::read_dir(scene.path(".git/ralphloop/snapshots")).unwrap() {
+        fs::write(store.unwrap().path().join("of-an-attempt-that-is-over.checkpoint"), "").unwrap();
+    }
+    run(&scene, &[&["--worktree", "--story", "S2"][..], &kept].concat()).exits(0);
+    assert_eq!(worktrees(&scene)[0].split(' ').next(), Some(place.as_str()), "it is used again");
+    landed_once(&scene, "S2", "b.txt");
+    assert!(passes(&scene, "S2"));
+    assert_eq!(fs::read_to_string(Path::new(&place).join("base.txt")).unwrap(), "base\n");
+}

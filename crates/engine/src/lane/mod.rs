@@ -196,7 +196,14 @@ impl Lane {
         self.work.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    async fn parts(&self, shared: &Arc<Shared>, place: Place, id: LaneId) -> Result<&Parts, String> {
+    /// Made ready for `attempt`, if it is for one.
+    async fn parts(
+        &self,
+        shared: &Arc<Shared>,
+        place: Place,
+        id: LaneId,
+        attempt: Option<&AttemptId>,
+    ) -> Result<&Parts, String> {
         self.parts
             .get_or_try_init(|| async {
                 match place {
@@ -213,7 +220,7 @@ impl Lane {
                         furnished: AtomicBool::new(true),
                         environment: Vec::new(),
                     }),
-                    Place::Worktrees => worktree::open(shared, id).await,
+                    Place::Worktrees => worktree::open(shared, id, attempt).await,
                 }
             })
             .await
@@ -296,7 +303,7 @@ impl Lanes {
                 // Its sender is gone when it is done, however it ended.
                 drop(before.await);
             }
-            let parts = match lane.parts(&shared, place, id).await {
+            let parts = match lane.parts(&shared, place, id, Some(&attempt)).await {
                 Ok(parts) => parts,
                 Err(_) if has_no_answer => return,
                 Err(why) => return shared.say(order.without_lane(attempt, why)),
@@ -328,7 +335,7 @@ impl Lanes {
         // A process that was killed may have made more of them than this one has needed, or may have worked elsewhere.
         for (id, top) in site::left_by(&shared.folder) {
             let lane = self.lanes.get(&id).filter(|_| self.place == Place::Worktrees).cloned().unwrap_or_default();
-            let closed = match lane.parts(shared, Place::Worktrees, id).await {
+            let closed = match lane.parts(shared, Place::Worktrees, id, None).await {
                 Ok(parts) => worktree::close(parts, id).await,
                 Err(why) => Err(format!("the worktree {} stays: {why}", top.display())),
             };

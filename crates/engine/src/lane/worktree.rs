@@ -45,8 +45,8 @@ fn pool_of(shared: &Shared) -> Option<Pool> {
     Pool::of(&state_of(shared), settings.folder.as_deref(), settings.keep)
 }
 
-/// The worktree of a lane, made if it is not there.
-pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, String> {
+/// The worktree of a lane, made if it is not there; for an attempt, if one is to be begun or put right there.
+pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId, attempt: Option<&AttemptId>) -> Result<Parts, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let (site, origin) = get_there(shared, lane).await?;
     let top = std::fs::canonicalize(site.top()).map_err(|e| format!("{}: {e}", site.top().display()))?;
@@ -54,7 +54,15 @@ pub(super) async fn open(shared: &Arc<Shared>, lane: LaneId) -> Result<Parts, St
     let repository =
         Repository::open_worktree(&top, &work.project, shared.home.git().clone()).await.map_err(|e| text(&e))?;
     let mut kept = None;
-    if origin != Origin::Made && shared.home.keeps_no_checkpoint_of(&top) {
+    // A checkpoint of another attempt, whose end is written down, is one that a loss of power has brought back.
+    let is_idle = match attempt {
+        Some(attempt) => {
+            let checkpoint = repository.find_checkpoint(&shared.folder.checkpoint_name(attempt)).await;
+            checkpoint.map_err(|e| text(&e))?.is_none()
+        }
+        None => shared.home.keeps_no_checkpoint_of(&top),
+    };
+    if origin != Origin::Made && is_idle {
         let name = git::found_refs(&shared.folder.id, lane);
         kept = repository.make_as_committed(&name).await.map_err(|e| text(&e))?;
         if let Some(tip) = shared.target.tip().await.filter(|_| origin == Origin::Adopted) {
