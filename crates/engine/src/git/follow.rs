@@ -172,6 +172,9 @@ impl Repository {
         let args = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old.as_str(), new.as_str()];
         let answer = self.read().args(args).run().await?;
         let mut items = answer.items();
+        // Whether a run can begin with one that cannot be read is said later, with what mends it.
+        let index = Index::read(&self.places().git_dir, self.shared.hash).ok();
+        let is_left_out = |at: &[u8]| index.as_ref().is_some_and(|index| index.leaves_out(at));
         let (mut restored, mut removed) = (Vec::new(), Vec::new());
         while let (Some(change), Some(at)) = (items.next(), items.next()) {
             let change = String::from_utf8_lossy(change).into_owned();
@@ -179,7 +182,7 @@ impl Repository {
             let is_new = !after.trim_matches('0').is_empty();
             let was_there = !before.trim_matches('0').is_empty();
             let after = is_new.then_some(after);
-            if self.is_of_a_move_to(new, at, mode, after).await? {
+            if !is_left_out(at) && self.is_of_a_move_to(new, at, mode, after).await? {
                 if was_there { restored.extend_from_slice(&[at, b"\0"].concat()) } else { removed.push(at.to_vec()) }
             }
         }

@@ -109,13 +109,21 @@ impl Index {
 
     /// Whether a path is in it.
     pub(super) fn has(&self, path: &[u8]) -> bool {
-        let Some(file) = &self.file else { return false };
-        file.entries()
-            .binary_search_by(|entry| {
-                let there: &[u8] = entry.path(file);
-                there.cmp(path)
-            })
-            .is_ok()
+        self.entry(path).is_some()
+    }
+
+    /// Whether a path is in it, and the working tree is to be without it, as where only a part is checked out.
+    pub(super) fn leaves_out(&self, path: &[u8]) -> bool {
+        self.entry(path).is_some_and(|entry| entry.flags.contains(Flags::SKIP_WORKTREE))
+    }
+
+    fn entry(&self, path: &[u8]) -> Option<&gix_index::Entry> {
+        let file = self.file.as_ref()?;
+        let found = file.entries().binary_search_by(|entry| {
+            let there: &[u8] = entry.path(file);
+            there.cmp(path)
+        });
+        file.entries().get(found.ok()?)
     }
 
     /// Bytes of all files in it, each as far as its size fits into the index.

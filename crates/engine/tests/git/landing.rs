@@ -335,3 +335,20 @@ async fn r43_a_failed_attempt_is_kept_whole_and_its_difference_can_be_shown() {
         kept.commit, kept.reference, kept.reference
     ));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_move_that_was_cut_off_is_taken_back_without_what_the_user_has_not_checked_out() {
+    let world = World::new();
+    world.sh(
+        "mkdir far; echo 1 >far/x; git add far; git commit -qm 1; echo 2 >far/x; echo 2 >a.txt; git commit -qam 2; \
+         git branch new; git reset -q --hard HEAD~1; git sparse-checkout set --no-cone '/*' '!/far/'",
+    );
+    let [old, new] = ["HEAD", "new"].map(|name| world.sh(&format!("git rev-parse {name}")).trim().into());
+    let branch = world.sh("git symbolic-ref HEAD");
+    let before = world.read("a.txt");
+    // Git has taken it away, and was about to write the new one.
+    world.sh("rm a.txt");
+    world.open().await.undo_half_advance(branch.trim(), &old, &new).await.unwrap();
+    assert_eq!((world.read("a.txt"), world.exists("far")), (before, false));
+    assert_eq!(status(&world), "");
+}
