@@ -192,10 +192,10 @@ impl Attempt {
     }
 
     /// It is merged, checked as merged, or landing.
-    fn is_on_its_way(&self) -> bool {
+    pub fn is_on_its_way(&self) -> bool {
         match &self.phase {
             Phase::Merging(_) | Phase::Landing(_) => true,
-            Phase::Checking(checking) => checking.is_of_merged_tree(),
+            Phase::Checking(checking) => checking.merged.is_some(),
             _ => false,
         }
     }

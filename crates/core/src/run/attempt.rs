@@ -124,11 +124,6 @@ pub struct Checking {
 }
 
 impl Checking {
-    /// They are of a tree that was merged, with which the attempt stands in line to land.
-    pub fn is_of_merged_tree(&self) -> bool {
-        self.merged.is_some()
-    }
-
     /// The check that is running.
     pub fn current(&self) -> Option<CheckRef> {
         self.queue.front().copied()

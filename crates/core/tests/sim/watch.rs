@@ -82,15 +82,6 @@ fn lanes(policy: &Policy, run: &Run) -> usize {
     Policy { place: run.policy().place, ..policy.clone() }.lanes()
 }
 
-/// It is merged, checked as merged, or landing.
-fn is_in_line(attempt: &Attempt) -> bool {
-    match &attempt.phase {
-        Phase::Merging(_) | Phase::Landing(_) => true,
-        Phase::Checking(checking) => checking.is_of_merged_tree(),
-        _ => false,
-    }
-}
-
 impl Watch {
     /// What somebody wants of the run is about to be taken in by it, and they know that it has been heard.
     pub(crate) fn heard(&mut self, said: &Fact, run: Option<&Run>) {
@@ -396,7 +387,7 @@ impl Watch {
             return Err(format!("{attempt} begins in {lane:?}, where {} is", other.id));
         }
         let most = lanes(policy, run);
-        let lands = most > 1 && run.attempts().any(is_in_line);
+        let lands = most > 1 && run.attempts().any(Attempt::is_on_its_way);
         if run.attempts().len() > most + usize::from(lands) || lane.0 as usize > most {
             return Err(format!("{attempt} begins in {lane:?} beside {} others", run.attempts().len() - 1));
         }

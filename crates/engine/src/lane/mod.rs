@@ -295,7 +295,6 @@ impl Lanes {
             cancel = cancel.child_token();
             *lane.check.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
         }
-        let has_no_answer = matches!(order, Order::Prepare { .. });
         let (done, next) = oneshot::channel();
         let before = lane.last.lock().unwrap_or_else(PoisonError::into_inner).replace(next);
         tasks.spawn(async move {
@@ -305,8 +304,7 @@ impl Lanes {
             }
             let parts = match lane.parts(&shared, place, id, Some(&attempt)).await {
                 Ok(parts) => parts,
-                Err(_) if has_no_answer => return,
-                Err(why) => return shared.say(order.without_lane(attempt, why)),
+                Err(why) => return order.without_lane(attempt, why).into_iter().for_each(|fact| shared.say(fact)),
             };
             // Whatever is done now may change the tree; a beginning says so itself where it does.
             let inspected = if matches!(order, Order::Begin) { None } else { parts.tree_is(None) };
@@ -443,13 +441,14 @@ impl Order {
         }
     }
 
-    /// The fact if there is no working tree to do it in.
-    fn without_lane(&self, attempt: AttemptId, why: String) -> Fact {
-        match self {
+    /// The fact if there is no working tree to do it in; none for what has no answer.
+    fn without_lane(&self, attempt: AttemptId, why: String) -> Option<Fact> {
+        Some(match self {
+            Self::Prepare { .. } => return None,
             Self::Begin => Fact::LaneFailed { attempt, why },
             Self::Revert { .. } | Self::Settle { .. } => Fact::RevertFailed { attempt, why },
             _ => Fact::RepositoryBroken { attempt, why },
-        }
+        })
     }
 
     async fn carry_out(self, parts: &Parts, attempt: AttemptId, inspected: Option<TreeId>, cancel: CancellationToken) {
